@@ -1,0 +1,49 @@
+# `make demo` and `make test` install all they need into .venv; nothing else is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto
+# Tests re-use compiled programs between runs.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax-cache
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
+
+.PHONY: demo test test-all lint bench lock clean help
+
+help:
+	@echo "make demo      run the ellipse experiment and write out/ellipse_circle.png"
+	@echo "make test      lint, types, import rules and all tests but the slow studies"
+	@echo "make test-all  the same with the slow studies"
+	@echo "make bench     the engine's benchmarks (ratios measured side by side)"
+	@echo "make lock      resolve requirements.lock anew from pyproject.toml"
+
+.venv/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: .venv/.installed
+	$(BIN)/python examples/ellipse_circle.py --out out
+
+lint: .venv/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+test: lint
+	$(PYTEST) -m "not slow"
+
+test-all: lint
+	$(PYTEST)
+
+bench: .venv/.installed
+	$(BIN)/python benchmarks/engine.py
+
+lock: .venv/.installed
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --python-version 3.11 --extra distance --extra mcmc --extra train --group dev \
+	  pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv out

@@ -1,0 +1,63 @@
+"""Bayesian segmentation with a shape you can write down, and an honest answer to how sure it is.
+
+`import logishape as ls`, then: a shape (`ls.shapes`), how inside and outside look (`ls.appearance`), a
+`Model` with a `Prior`, an `Observation` of a `Volume`, and `ls.fit`, `ls.laplace`, `ls.label_probability`.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from logishape import appearance, core, inference, posterior, shapes
+from logishape.appearance import Regions
+from logishape.core import FitError, InputError, LogishapeError, Observation, Status, Volume, select_voxels
+from logishape.inference import (
+    Fit,
+    FitOptions,
+    LengthProfile,
+    Model,
+    Prior,
+    State,
+    fit,
+    profile_reference_length,
+)
+from logishape.posterior import (
+    ShapePosterior,
+    label_probability,
+    laplace,
+    marginal_label_probability,
+)
+from logishape.shapes import level_and_jacobian
+
+try:
+    __version__ = version("logishape")
+except PackageNotFoundError:  # run from a source tree on a machine where nothing may be installed
+    __version__ = "unknown"
+
+__all__ = [
+    "Fit",
+    "FitError",
+    "FitOptions",
+    "InputError",
+    "LengthProfile",
+    "LogishapeError",
+    "Model",
+    "Observation",
+    "Prior",
+    "Regions",
+    "ShapePosterior",
+    "State",
+    "Status",
+    "Volume",
+    "__version__",
+    "appearance",
+    "core",
+    "fit",
+    "inference",
+    "label_probability",
+    "laplace",
+    "level_and_jacobian",
+    "marginal_label_probability",
+    "posterior",
+    "profile_reference_length",
+    "select_voxels",
+    "shapes",
+]

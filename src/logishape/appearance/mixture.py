@@ -1,0 +1,118 @@
+"""What Gaussian and Student mixtures share: components, pseudo-counts and the closed-form updates."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from logishape.core.arrays import AnyArray, as_double
+from logishape.core.errors import InputError
+
+SCALE_FLOOR = 1e-3  # of the starting scale: a constant image must not drive a scale to zero
+_LOG_FLOOR = 1e-30  # an empty component keeps a finite log weight
+Vector = Float[AnyArray, " m"]
+
+
+class Components(eqx.Module):
+    """Weights (summing to one), means and scales of a mixture, in the units of the image."""
+
+    weights: Vector
+    means: Vector
+    scales: Vector
+
+    @property
+    def log_weights(self) -> Vector:
+        """Log weights, finite for empty components."""
+        return jnp.log(jnp.maximum(self.weights, _LOG_FLOOR))
+
+
+class PseudoCounts(eqx.Module):
+    """A prior worth so many voxels already seen at the mixture's starting values, for each component.
+
+    log p = sum_m  c_w log pi - c_s [log s + s0^2/(2 s^2)] - c_m (mu - mu0)^2/(2 s^2), and for Student's t
+    + c_d [h(nu) - h'(nu0) nu] with h(nu) = (nu/2) log(nu/2) - log Gamma(nu/2). Every term has its maximum
+    at the starting value, up to constants. Zero counts are maximum likelihood.
+    """
+
+    weights: Float[AnyArray, "..."] = eqx.field(converter=as_double, default=0.0)
+    means: Float[AnyArray, "..."] = eqx.field(converter=as_double, default=0.0)
+    scales: Float[AnyArray, "..."] = eqx.field(converter=as_double, default=0.0)
+    dofs: Float[AnyArray, "..."] = eqx.field(converter=as_double, default=0.0)
+
+    def __check_init__(self) -> None:
+        for leaf in jax.tree.leaves(self):
+            if isinstance(leaf, np.ndarray) and not (np.all(np.isfinite(leaf)) and np.all(leaf >= 0)):
+                raise InputError("pseudo-counts must be finite and not negative; use zero for no prior.")
+
+    @classmethod
+    def same(cls, counts: Any) -> "PseudoCounts":
+        """The same number of voxels for weights, means, scales and degrees of freedom."""
+        return cls(counts, counts, counts, counts)
+
+
+class Sums(eqx.Module):
+    """Sums over voxels for each component: tau, tau w, tau w (I - mu), tau w (I - mu)^2."""
+
+    count: Vector
+    weight: Vector
+    offset: Vector
+    square: Vector
+
+
+def make_components(weights: Any, means: Any, scales: Any) -> Components:
+    """Checked components; weights and scales may be one number for all, weights are normalised."""
+    means = np.atleast_1d(as_double(means))
+    weights, scales = (np.broadcast_to(as_double(value), means.shape).copy() for value in (weights, scales))
+    if means.ndim != 1 or not (np.all(np.isfinite(means)) and np.all(np.isfinite(weights))):
+        raise InputError("a mixture needs one finite mean and weight a component; check the starting values.")
+    if np.any(weights < 0) or weights.sum() <= 0:
+        raise InputError(f"mixture weights must not be negative or all zero but are {weights.tolist()}.")
+    if not np.all(np.isfinite(scales)) or np.any(scales <= 0):
+        raise InputError(f"mixture scales must be positive but are {scales.tolist()}; use a rough noise level.")
+    return Components(weights / weights.sum(), means, scales)
+
+
+def sum_over_voxels(tau: jax.Array, w: Any, z: jax.Array, scales: jax.Array) -> Sums:
+    """The sums of one batch of voxels from responsibilities, precisions and standardised intensities."""
+
+    def add(term: Any) -> jax.Array:
+        return jnp.sum(tau * term, axis=0, dtype=jnp.result_type(float))
+
+    return Sums(add(1.0), add(w), add(w * z) * scales, add(w * z * z) * jnp.square(scales))
+
+
+def maximise(now: Components, start: Components, counts: PseudoCounts, sums: Sums) -> Components:
+    """Weights, means and scales at the maximum of the expected log density plus the pseudo-counts' term.
+
+    Components that no voxel and no pseudo-count supports stay as they are.
+    """
+    n = sums.count + counts.weights
+    weights = jnp.where(jnp.sum(n) > 0, n / jnp.where(jnp.sum(n) > 0, jnp.sum(n), 1.0), now.weights)
+    # Sums are about the current mean, so that nothing cancels when the mean is far from zero.
+    support = sums.weight + counts.means
+    shift = _ratio(sums.offset + counts.means * (start.means - now.means), support, 0.0)
+    means = now.means + shift
+    square = sums.square - 2 * shift * sums.offset + jnp.square(shift) * sums.weight
+    square = square + counts.scales * jnp.square(start.scales) + counts.means * jnp.square(means - start.means)
+    variance = _ratio(jnp.maximum(square, 0.0), sums.count + counts.scales, jnp.square(now.scales))
+    scales = jnp.maximum(jnp.sqrt(variance), SCALE_FLOOR * start.scales)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), Components(weights, means, scales))
+
+
+def log_prior(now: Components, start: Components, counts: PseudoCounts) -> Float[jax.Array, ""]:
+    """The pseudo-counts' log density of weights, means and scales, up to a constant."""
+    variance = jnp.square(now.scales)
+    return jnp.sum(
+        counts.weights * now.log_weights
+        - counts.scales * (jnp.log(now.scales) + jnp.square(start.scales) / (2 * variance))
+        - counts.means * jnp.square(now.means - start.means) / (2 * variance)
+    )
+
+
+def _ratio(numerator: jax.Array, denominator: jax.Array, otherwise: Any) -> jax.Array:
+    """The ratio where the denominator counts for something, `otherwise` elsewhere."""
+    has_support = denominator > 1e-12
+    return jnp.where(has_support, numerator / jnp.where(has_support, denominator, 1.0), otherwise)

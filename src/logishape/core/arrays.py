@@ -1,0 +1,85 @@
+"""Array types, and where single and double precision meet.
+
+Work per voxel runs in the precision of the observation (single by default); sums over voxels, small
+solves and everything a user reads are double. `double_precision` scopes that to one call: the user's
+own `jax_enable_x64` is never flipped.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+# NumPy and JAX arrays are equally welcome. The static checker sees Any; jaxtyping checks both at run time.
+if TYPE_CHECKING:
+    AnyArray = Any
+else:
+    AnyArray = jax.Array | np.ndarray
+
+CHUNK = 65536  # points per pass: bounds the memory of Jacobians, large enough to keep all cores busy
+
+
+def double_precision() -> AbstractContextManager[Any]:
+    """A scope in which 64-bit floats exist; outside it nothing changes for the caller."""
+    return jax.enable_x64(True)
+
+
+def as_double(value: Any) -> Any:
+    """The value as a NumPy array of doubles; a traced value stays as it is, for code under `jit` or `vmap`."""
+    return value if isinstance(value, jax.core.Tracer) else np.asarray(value, dtype=np.float64)
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """The same tree with its floating arrays in `dtype`."""
+
+    def one(leaf: Any) -> Any:
+        is_float = isinstance(leaf, (jax.Array, np.ndarray)) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return jnp.asarray(leaf, dtype) if is_float else leaf
+
+    return jax.tree.map(one, tree)
+
+
+def to_host(tree: Any) -> Any:
+    """The same tree with NumPy arrays in place of device arrays."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+
+
+def total(values: AnyArray) -> jax.Array:
+    """The sum of all values, accumulated in double where doubles exist."""
+    return jnp.sum(values, dtype=jnp.result_type(float))
+
+
+def over_chunks(function: Callable[..., Any], arrays: tuple[Any, ...], reduce: bool) -> Any:
+    """`function(*arrays)` computed piece by piece along the first axis, so that memory stays bounded.
+
+    With `reduce` the results of the pieces are added, and `function` must give zero for rows that
+    are all zero in its last array (the weights); otherwise they are concatenated.
+    """
+    size = arrays[0].shape[0]
+    num_chunks = -(-size // CHUNK)
+    if num_chunks <= 1:
+        return function(*arrays)
+    chunk = -(-size // num_chunks)
+    missing = num_chunks * chunk - size
+
+    def split(array: Any) -> jax.Array:
+        # Edge rows repeat the last point, which is finite; the weights of those rows are zero.
+        padding = [(0, missing)] + [(0, 0)] * (array.ndim - 1)
+        return jnp.pad(array, padding, mode="edge").reshape(num_chunks, chunk, *array.shape[1:])
+
+    pieces = [split(array) for array in arrays]
+    if reduce:
+        pieces[-1] = jnp.pad(arrays[-1], (0, missing)).reshape(num_chunks, chunk)
+        shapes = jax.eval_shape(function, *(piece[0] for piece in pieces))
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+        def add(sum_so_far: Any, piece: Any) -> Any:
+            return jax.tree.map(jnp.add, sum_so_far, function(*piece)), None
+
+        return jax.lax.scan(add, zeros, tuple(pieces))[0]
+    results = jax.lax.map(lambda piece: function(*piece), tuple(pieces))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:size], results)

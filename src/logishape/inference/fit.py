@@ -1,0 +1,192 @@
+"""The fit: checks at the border, one compiled loop of EM rounds for each reference length, and its outcome."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from logishape.core.arrays import double_precision, to_host, total
+from logishape.core.errors import FitError, InputError
+from logishape.core.observation import Observation
+from logishape.core.status import Status
+from logishape.inference.band import gather, is_active, padded_size
+from logishape.inference.labels import prior_logit
+from logishape.inference.model import Model, State
+from logishape.inference.options import FitOptions
+from logishape.inference.problem import ShapeProblem, unwhiten
+from logishape.inference.rounds import Progress, begin, em_round
+
+_TOUCHES = 1e-6  # of a box width: closer to a bound counts as on it
+
+
+class Fit(eqx.Module):
+    """The best state found, how the search ended, and the log joint on the way (last reference length)."""
+
+    state: State
+    status: Status = eqx.field(static=True)
+    log_joint: Float[np.ndarray, " t"]
+    num_steps: int = eqx.field(static=True)
+    num_rounds: int = eqx.field(static=True)
+    decrement: float = eqx.field(static=True)
+    at_bound: tuple[str, ...] = eqx.field(static=True)
+    parameter_names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The shape's parameters by name."""
+        return dict(zip(self.parameter_names, self.state.theta.tolist(), strict=True))
+
+    def check(self) -> "Fit":
+        """Itself if the status is usable; otherwise an error with advice."""
+        if not self.status.is_usable:
+            raise FitError(f"{self.status.name.lower().replace('_', ' ')}: {self.status.advice}")
+        return self
+
+
+def fit(model: Model, observation: Observation, start: State, options: FitOptions | None = None) -> Fit:
+    """The shape and appearances that maximise the log joint near `start`, with a status that says how it ended."""
+    options = FitOptions() if options is None else options
+    _check_start(model, observation, start)
+    padded = observation.padded(padded_size(observation.num_voxels))
+    state, num_steps, num_rounds = start, 0, 0
+    with double_precision():
+        for factor in options.anneal:
+            stage = model.with_reference_length(factor * model.reference_length)
+            progress, _ = _fit_at_one_length(stage, padded, state, options)
+            state = State(unwhiten(model.prior, progress.phi), progress.regions)
+            num_steps, num_rounds = num_steps + int(progress.num_steps), num_rounds + int(progress.num_rounds)
+        progress, status = _fit_at_one_length(model, padded, state, options)
+        state = to_host(State(unwhiten(model.prior, progress.phi), progress.regions))
+        progress = to_host(progress)
+    names = model.shape.parameter_names
+    touches = (progress.phi < _TOUCHES) | (progress.phi > 1 - _TOUCHES)
+    return Fit(
+        state=state,
+        status=Status(int(status)),
+        log_joint=progress.trace[np.isfinite(progress.trace)],
+        num_steps=num_steps + int(progress.num_steps),
+        num_rounds=num_rounds + int(progress.num_rounds),
+        decrement=float(progress.decrement),
+        at_bound=tuple(name for name, is_there in zip(names, touches, strict=True) if is_there),
+        parameter_names=names,
+    )
+
+
+def _fit_at_one_length(
+    model: Model, observation: Observation, state: State, options: FitOptions
+) -> tuple[Progress, Any]:
+    """Runs the compiled loop, with more rows for the band whenever it outgrows them."""
+    num_voxels = observation.num_voxels
+    progress = _begin(model, observation, state, options)
+    while True:
+        count = _count_active(observation, progress) if options.use_band else num_voxels
+        # Powers of two with some room: a new size is a new compilation, which costs more than small bands save.
+        capacity = min(2 ** max(int(1.25 * count).bit_length(), 14), num_voxels)
+        progress, status = _run(model, observation, progress, capacity, options)
+        if not bool(progress.is_overfull):
+            return progress, status
+
+
+@eqx.filter_jit
+def _begin(model: Model, observation: Observation, state: State, options: FitOptions) -> Progress:
+    return begin(model, observation, state, options)
+
+
+@eqx.filter_jit
+def _count_active(observation: Observation, progress: Progress) -> Int[Array, ""]:
+    return jnp.sum(is_active(progress.logits, progress.densities.log_odds, observation.weights))
+
+
+@eqx.filter_jit
+def _run(
+    model: Model, observation: Observation, progress: Progress, capacity: int, options: FitOptions
+) -> tuple[Progress, Int[Array, ""]]:
+    progress = run_rounds(model, observation, progress, capacity, options)
+    return progress, judge(model, observation, progress, capacity)
+
+
+def run_rounds(
+    model: Model, observation: Observation, progress: Progress, capacity: int, options: FitOptions
+) -> Progress:
+    """The only loop: EM rounds until converged, stuck, out of rounds, or the band outgrows its rows."""
+
+    def goes_on(now: Progress) -> jax.Array:
+        is_over = now.is_converged | now.is_stuck | now.is_overfull
+        return ~is_over & (now.num_rounds < options.max_rounds)
+
+    def advance(now: Progress) -> Progress:
+        return em_round(model, observation, now, capacity, options)
+
+    first = eqx.tree_at(lambda p: p.is_overfull, progress, jnp.array(False))
+    return jax.lax.while_loop(goes_on, advance, first)
+
+
+def judge(model: Model, observation: Observation, now: Progress, capacity: int) -> Int[Array, ""]:
+    """The status: what makes a result unusable is said before what merely qualifies it."""
+    in_use = observation.weights > 0
+    fewest = 2**observation.ndim
+    num_inside = jnp.sum(in_use & (now.logits > 0))
+    num_outside = jnp.sum(in_use & (now.logits <= 0))
+    is_thin = jnp.max(jnp.where(in_use, now.logits, -jnp.inf)) < 1  # nowhere deeper than the reference length
+    has_collapsed = (num_inside < fewest) | (num_outside < fewest) | is_thin | ~jnp.isfinite(now.log_joint)
+    on_bound = jnp.any((now.phi < _TOUCHES) | (now.phi > 1 - _TOUCHES))
+    ended = jnp.where(on_bound, Status.AT_BOX, Status.CONVERGED)
+    ended = jnp.where(now.is_stuck, Status.STALLED, ended)
+    ended = jnp.where(~now.is_converged & ~now.is_stuck, Status.OUT_OF_STEPS, ended)
+    ended = jnp.where(_information(model, observation, now, capacity) < 1, Status.NO_INFORMATION, ended)
+    return jnp.where(has_collapsed, Status.COLLAPSED, ended)
+
+
+def _information(model: Model, observation: Observation, now: Progress, capacity: int) -> Float[Array, ""]:
+    """The largest diagonal entry of sum w (u - mu)^2 d d' in box widths: below one the box knows more."""
+    rho = now.densities.log_odds
+    active = is_active(now.logits, rho, observation.weights)
+    problem = ShapeProblem(model, gather(observation, rho, active, capacity))
+    V, D = problem.logits_and_jacobian(now.phi)
+    pull = problem.pull(V)[:, None]
+    return jnp.max(jax.vmap(total, in_axes=1)(jnp.square(pull * D)))
+
+
+def _check_start(model: Model, observation: Observation, start: State) -> None:
+    names = model.shape.parameter_names
+    theta = np.asarray(start.theta)
+    if theta.shape != (len(names),):
+        raise InputError(
+            f"the shape has {len(names)} parameters ({', '.join(names)}) but the start has shape {theta.shape}."
+        )
+    if not np.all(np.isfinite(theta)):
+        raise InputError("the start must be finite but is not; check its values.")
+    outside = (theta < model.prior.lower) | (theta > model.prior.upper)
+    if np.any(outside):
+        k = int(np.argmax(outside))
+        raise InputError(
+            f"the start has {names[k]} = {theta[k]:g}, outside the prior's box "
+            f"[{model.prior.lower[k]:g}, {model.prior.upper[k]:g}]; move the start or widen the box."
+        )
+    _check_overlap(model, observation, theta)
+
+
+def _check_overlap(model: Model, observation: Observation, theta: np.ndarray) -> None:
+    num_voxels = int(np.count_nonzero(np.asarray(observation.weights) > 0))
+    fewest = 2 ** (observation.ndim + 1)
+    if num_voxels < fewest:
+        raise InputError(
+            f"the observation has {num_voxels} voxels but a fit needs at least {fewest}; enlarge the region."
+        )
+    try:
+        logits = np.asarray(eqx.filter_jit(prior_logit)(model, theta, observation.points))
+    except (TypeError, IndexError) as error:
+        raise InputError(
+            f"the shape's level failed on points of dimension {observation.ndim} ({error}); "
+            "shape and image must live in the same space."
+        ) from error
+    if not np.all(np.isfinite(logits)):
+        raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
+    if logits.max() <= 0:
+        raise InputError(
+            "the starting shape contains no voxel of the observation; move the start to where the object is, "
+            "in world millimetres."
+        )

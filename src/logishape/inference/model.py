@@ -1,0 +1,126 @@
+"""What is fitted: a shape, a prior on its parameters and a reference length; and the state of a fit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from logishape.appearance import Regions
+from logishape.core.arrays import AnyArray, as_double
+from logishape.core.errors import InputError
+from logishape.shapes import AbstractShape
+
+
+class Prior(eqx.Module):
+    """A box that parameters may not leave, and optionally a Gaussian within it.
+
+    A parameter without a Gaussian (standard deviation infinite, the default) is uniform in its interval.
+    The Gaussian's density is not renormalised for what the box cuts off.
+    """
+
+    lower: Float[AnyArray, " p"]
+    upper: Float[AnyArray, " p"]
+    mean: Float[AnyArray, " p"]
+    precision: Float[AnyArray, "p p"]
+    log_normaliser: Float[AnyArray, ""]
+
+    def __init__(self, lower: Any, upper: Any, mean: Any = None, covariance: Any = None):
+        self.lower, self.upper = np.atleast_1d(as_double(lower)), np.atleast_1d(as_double(upper))
+        _check_box(self.lower, self.upper)
+        p = self.lower.shape[0]
+        self.mean = (self.lower + self.upper) / 2 if mean is None else np.atleast_1d(as_double(mean))
+        covariance = np.full(p, np.inf) if covariance is None else as_double(covariance)
+        covariance = np.diag(covariance) if covariance.ndim < 2 else covariance
+        if self.mean.shape != (p,) or covariance.shape != (p, p):
+            raise InputError(
+                f"the box has {p} parameters but the Gaussian's mean has shape {self.mean.shape} and its "
+                f"covariance {covariance.shape}; they must agree."
+            )
+        has_gaussian = np.isfinite(np.diag(covariance))
+        self.precision, log_det = _invert(covariance, has_gaussian)
+        log_volume = np.sum(np.log(self.widths[~has_gaussian]))
+        log_gaussian = 0.5 * log_det - 0.5 * np.log(2 * np.pi) * has_gaussian.sum()
+        self.log_normaliser = as_double(log_gaussian - log_volume)
+
+    @classmethod
+    def named(
+        cls,
+        shape: AbstractShape,
+        bounds: Mapping[str, tuple[float, float]],
+        sd: Mapping[str, float] | None = None,
+    ) -> "Prior":
+        """Bounds by parameter name; `sd` adds independent Gaussians about the middle of their intervals."""
+        lower = shape.theta({name: low for name, (low, _) in bounds.items()})
+        upper = shape.theta({name: high for name, (_, high) in bounds.items()})
+        sds = dict.fromkeys(shape.parameter_names, np.inf) | dict(sd or {})
+        return cls(lower, upper, covariance=shape.theta(sds) ** 2)
+
+    @property
+    def widths(self) -> Float[AnyArray, " p"]:
+        """Upper minus lower bound: the natural unit of each parameter."""
+        return self.upper - self.lower
+
+    def log_prob(self, theta: Float[AnyArray, " p"]) -> Float[jax.Array, ""]:
+        """Log density at theta; minus infinity outside the box."""
+        offset = theta - self.mean
+        inside = jnp.all((theta >= self.lower) & (theta <= self.upper))
+        return jnp.where(inside, self.log_normaliser - 0.5 * offset @ self.precision @ offset, -jnp.inf)
+
+
+class Model(eqx.Module):
+    """A shape, the prior of its parameters, and the reference length (mm) of the label prior."""
+
+    shape: AbstractShape
+    prior: Prior
+    reference_length: Float[AnyArray, ""] = eqx.field(converter=as_double)
+
+    def __check_init__(self) -> None:
+        p = self.shape.num_parameters
+        if self.prior.lower.shape[0] != p:
+            raise InputError(
+                f"the shape has {p} parameters ({', '.join(self.shape.parameter_names)}) but the prior "
+                f"has {self.prior.lower.shape[0]}; give one interval a parameter."
+            )
+        length = self.reference_length
+        if isinstance(length, np.ndarray) and not (np.isfinite(length) and length > 0):
+            raise InputError(f"the reference length must be positive but is {length}; try one voxel size in mm.")
+
+    def with_reference_length(self, reference_length: Any) -> "Model":
+        """The same shape and prior with another reference length."""
+        return Model(self.shape, self.prior, reference_length)
+
+
+class State(eqx.Module):
+    """All the next step needs: the shape's parameters and the two appearances."""
+
+    theta: Float[AnyArray, " p"] = eqx.field(converter=as_double)
+    regions: Regions
+
+
+def _check_box(lower: np.ndarray, upper: np.ndarray) -> None:
+    if lower.shape != upper.shape or lower.ndim != 1:
+        raise InputError(f"the box needs as many lower as upper bounds but has {lower.shape} and {upper.shape}.")
+    if not np.all(np.isfinite(lower) & np.isfinite(upper)):
+        raise InputError("the box must be finite: its widths are the units of the parameters; use wide bounds.")
+    if np.any(lower >= upper):
+        raise InputError(
+            f"every lower bound must be below its upper bound but parameter {int(np.argmax(lower >= upper))} "
+            "is not; swap them or widen the interval."
+        )
+
+
+def _invert(covariance: np.ndarray, has_gaussian: np.ndarray) -> tuple[np.ndarray, float]:
+    """The precision (zero where there is no Gaussian) and the log determinant of its Gaussian part."""
+    precision = np.zeros(covariance.shape)
+    part = covariance[np.ix_(has_gaussian, has_gaussian)]
+    sign, log_det = np.linalg.slogdet(part) if part.size else (1.0, 0.0)
+    is_definite = np.allclose(part, part.T) and (not part.size or np.all(np.linalg.eigvalsh(part) > 0))
+    if sign <= 0 or not is_definite:
+        raise InputError("the prior's covariance must be symmetric and positive definite; check its entries.")
+    if part.size:
+        precision[np.ix_(has_gaussian, has_gaussian)] = np.linalg.inv(part)
+    return precision, -float(log_det)

@@ -1,0 +1,44 @@
+"""The log joint: the one quantity that every step must not lower."""
+
+import equinox as eqx
+import jax
+from jaxtyping import Float
+
+from logishape.core.arrays import AnyArray, over_chunks, total
+from logishape.core.observation import Observation
+from logishape.inference.labels import log_marginal, prior_logit
+from logishape.inference.model import Model, State
+
+
+class Densities(eqx.Module):
+    """Log densities of each voxel's intensity inside and outside."""
+
+    log_inside: Float[AnyArray, " n"]
+    log_outside: Float[AnyArray, " n"]
+
+    @property
+    def log_odds(self) -> Float[AnyArray, " n"]:
+        """rho."""
+        return self.log_inside - self.log_outside
+
+
+def evaluate_densities(observation: Observation, state: State) -> Densities:
+    """Log densities of all intensities under both regions."""
+
+    def piece(intensity: jax.Array) -> Densities:
+        return Densities(state.regions.inside.log_prob(intensity), state.regions.outside.log_prob(intensity))
+
+    return over_chunks(piece, (observation.intensities,), reduce=False)
+
+
+def log_likelihood(observation: Observation, V: Float[AnyArray, " n"], densities: Densities) -> Float[jax.Array, ""]:
+    """sum_n w_n log p(I_n | theta), with the labels summed out."""
+    terms = log_marginal(V, densities.log_inside, densities.log_outside)
+    return total(observation.weights * terms)
+
+
+def log_joint(model: Model, observation: Observation, state: State) -> Float[jax.Array, ""]:
+    """log p(I, theta, theta_I): likelihood and log priors over one fixed set of voxels."""
+    V = prior_logit(model, state.theta, observation.points)
+    data = log_likelihood(observation, V, evaluate_densities(observation, state))
+    return data + model.prior.log_prob(state.theta) + state.regions.log_prior()

@@ -1,0 +1,152 @@
+"""One round of EM on all voxels: choose the band, move the shape, let the appearances learn."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from logishape.appearance import Regions
+from logishape.core.arrays import AnyArray
+from logishape.core.observation import Observation
+from logishape.inference.appearance_step import AppearanceProgress, mi_step
+from logishape.inference.band import gather, is_active
+from logishape.inference.direction import Memory, empty_memory
+from logishape.inference.labels import prior_logit
+from logishape.inference.model import Model, State
+from logishape.inference.objective import Densities, evaluate_densities, log_likelihood
+from logishape.inference.options import FitOptions
+from logishape.inference.problem import Phi, ShapeProblem, unwhiten, whiten
+from logishape.inference.shape_step import ShapeProgress, ms_step
+
+
+class Progress(eqx.Module):
+    """Where a fit stands at one reference length; every array is over all voxels."""
+
+    phi: Float[Array, " p"]
+    regions: Regions
+    logits: Float[Array, " n"]
+    densities: Densities
+    log_joint: Float[Array, ""]
+    trace: Float[Array, " t"]  # log joint at the start, then after the shape and appearance steps of each round
+    damping: Float[Array, ""]
+    memory: Memory
+    decrement: Float[Array, ""]
+    num_rounds: Int[Array, ""]
+    num_steps: Int[Array, ""]
+    is_converged: Bool[Array, ""]
+    is_stuck: Bool[Array, ""]
+    is_overfull: Bool[Array, ""]  # the band has more voxels than rows; the caller asks again with more
+
+
+def begin(model: Model, observation: Observation, state: State, options: FitOptions) -> Progress:
+    """Progress before the first round."""
+    state = jax.tree.map(jnp.asarray, state)
+    logits = prior_logit(model, state.theta, observation.points)
+    densities = evaluate_densities(observation, state)
+    value = _log_joint(model, observation, state.theta, logits, densities) + state.regions.log_prior()
+    trace = jnp.full(2 * options.max_rounds + 1, jnp.nan).at[0].set(value)
+    no = jnp.array(False)
+    return Progress(
+        phi=whiten(model.prior, state.theta),
+        regions=state.regions,
+        logits=logits,
+        densities=densities,
+        log_joint=value,
+        trace=trace,
+        damping=jnp.array(1e-3),
+        memory=empty_memory(state.theta.shape[0]),
+        decrement=jnp.array(jnp.inf),
+        num_rounds=jnp.array(0),
+        num_steps=jnp.array(0),
+        is_converged=no,
+        is_stuck=no,
+        is_overfull=no,
+    )
+
+
+def em_round(model: Model, observation: Observation, now: Progress, capacity: int, options: FitOptions) -> Progress:
+    """Progress after one round; the log joint over all voxels never falls."""
+    active = is_active(now.logits, now.densities.log_odds, observation.weights)
+    if not options.use_band:
+        active = observation.weights > 0
+    band = gather(observation, now.densities.log_odds, active, capacity)
+    shape = ms_step(ShapeProblem(model, band), now.phi, now.damping, now.memory.without_point(), options)
+    phi, logits, value = _accept_on_all_voxels(model, observation, now, shape)
+    state = State(unwhiten(model.prior, phi), now.regions)
+    is_travelling = shape.has_moved & ~shape.is_converged
+    looks = _learn_appearance(observation, logits, state, now.densities, is_travelling, options)
+    after = looks.value + model.prior.log_prob(state.theta)
+    learnt = after - value
+    row = 2 * now.num_rounds + 1
+    new = Progress(
+        phi=phi,
+        regions=looks.regions,
+        logits=logits,
+        densities=looks.densities,
+        log_joint=after,
+        trace=now.trace.at[row].set(value).at[row + 1].set(after),
+        damping=shape.damping,
+        memory=shape.memory,
+        decrement=shape.decrement,
+        num_rounds=now.num_rounds + 1,
+        num_steps=now.num_steps + shape.num_steps,
+        is_converged=shape.is_converged & (learnt < options.rise_tolerance),
+        is_stuck=~shape.is_converged & (after - now.log_joint <= 0),
+        is_overfull=jnp.array(False),
+    )
+    is_overfull = jnp.sum(active) > capacity
+    kept = jax.tree.map(lambda a, b: jnp.where(is_overfull, b, a), new, now)
+    return eqx.tree_at(lambda p: p.is_overfull, kept, is_overfull)
+
+
+def _log_joint(
+    model: Model, observation: Observation, theta: jax.Array, V: Float[AnyArray, " n"], densities: Densities
+) -> jax.Array:
+    """The log joint without the appearances' prior, which a shape step leaves alone."""
+    return log_likelihood(observation, V, densities) + model.prior.log_prob(theta)
+
+
+def _accept_on_all_voxels(
+    model: Model, observation: Observation, now: Progress, shape: ShapeProgress
+) -> tuple[Phi, Float[Array, " n"], Float[Array, ""]]:
+    """The band's step, shortened until the log joint over all voxels does not fall; the old point if need be.
+
+    Dropped voxels differ from log f1 or log f0 by exp(-6) at most, so shortening is rare.
+    """
+    prior_of_looks = now.regions.log_prior()
+
+    def evaluate(phi: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        theta = unwhiten(model.prior, phi)
+        logits = prior_logit(model, theta, observation.points)
+        return phi, logits, _log_joint(model, observation, theta, logits, now.densities) + prior_of_looks
+
+    def shorten(carry: tuple) -> tuple:
+        (phi, _, _), count = carry
+        return evaluate(now.phi + (phi - now.phi) / 4), count + 1
+
+    def falls(carry: tuple) -> jax.Array:
+        return ~(carry[0][2] >= now.log_joint) & (carry[1] < 6)
+
+    trial, _ = jax.lax.while_loop(falls, shorten, (evaluate(shape.phi), 0))
+    is_good = trial[2] >= now.log_joint
+    return jax.tree.map(lambda a, b: jnp.where(is_good, a, b), trial, (now.phi, now.logits, now.log_joint))
+
+
+def _learn_appearance(
+    observation: Observation,
+    logits: Float[Array, " n"],
+    state: State,
+    densities: Densities,
+    is_travelling: Bool[Array, ""],
+    options: FitOptions,
+) -> AppearanceProgress:
+    """The MI-step, skipped while the shape still travels from band to band."""
+
+    def learn() -> AppearanceProgress:
+        return mi_step(observation, logits, state, densities, options)
+
+    def skip() -> AppearanceProgress:
+        value = log_likelihood(observation, logits, densities) + state.regions.log_prior()
+        return AppearanceProgress(state.regions, densities, value, jnp.array(state.regions.is_fixed))
+
+    return jax.lax.cond(is_travelling, skip, learn)

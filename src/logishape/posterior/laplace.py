@@ -1,0 +1,113 @@
+"""The posterior of the shape parameters: a Gaussian about the best fit, cut off at the prior's box."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from logishape.core.arrays import double_precision, to_host
+from logishape.core.errors import InputError
+from logishape.core.observation import Observation
+from logishape.inference.fit import Fit
+from logishape.inference.model import Model
+from logishape.posterior.information import information
+from logishape.posterior.truncated import draw_truncated
+
+Kind = Literal["observed", "complete"]
+_INTERVAL_DRAWS = 4000
+
+
+class ShapePosterior(eqx.Module):
+    """A Gaussian truncated to the prior's box: where it is centred, how wide it is and how it was made.
+
+    `is_fallback` says that the observed information was not positive definite and the outer product of
+    scores took its place; such a posterior deserves a second look.
+    """
+
+    mean: Float[np.ndarray, " p"]
+    covariance: Float[np.ndarray, "p p"]
+    lower: Float[np.ndarray, " p"]
+    upper: Float[np.ndarray, " p"]
+    parameter_names: tuple[str, ...] = eqx.field(static=True)
+    kind: Kind = eqx.field(static=True)
+    effective_fraction: float = eqx.field(static=True)
+    is_fallback: bool = eqx.field(static=True)
+
+    @property
+    def sd(self) -> Float[np.ndarray, " p"]:
+        """Standard deviation of each parameter before truncation."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "p p"]:
+        """Correlation matrix before truncation."""
+        return self.covariance / np.outer(self.sd, self.sd)
+
+    def sample(self, key: jax.Array, num_draws: int) -> Float[np.ndarray, "s p"]:
+        """Draws within the box."""
+        if num_draws < 1:
+            raise InputError(f"the number of draws must be positive but is {num_draws}.")
+        return draw_truncated(key, self.mean, self.covariance, (self.lower, self.upper), num_draws)
+
+    def interval(self, key: jax.Array, level: float = 0.9) -> Float[np.ndarray, "p 2"]:
+        """Equal-tailed intervals of each parameter, truncation included."""
+        if not 0 < level < 1:
+            raise InputError(f"the level of an interval must lie between 0 and 1 but is {level}; try 0.9.")
+        draws = self.sample(key, _INTERVAL_DRAWS)
+        return np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+
+    def summary(self) -> dict[str, tuple[float, float]]:
+        """Best value and standard deviation by parameter name."""
+        return {
+            name: (float(m), float(s)) for name, m, s in zip(self.parameter_names, self.mean, self.sd, strict=True)
+        }
+
+
+def laplace(
+    model: Model, observation: Observation, fit: Fit, kind: Kind = "observed", effective_fraction: float = 1.0
+) -> ShapePosterior:
+    """The Laplace approximation at a fit: covariance (kappa J + P0)^-1.
+
+    kind: "observed" is exact, second derivatives included; "complete" is the paper's and over-confident.
+    effective_fraction: kappa, the share of voxels that count as independent; it tempers the data, not the prior.
+    The reference length must be the one of the fit.
+    """
+    if kind not in ("observed", "complete"):
+        raise InputError(f"kind must be 'observed' or 'complete' but is {kind!r}.")
+    if not 0 < effective_fraction <= 1:
+        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    with double_precision():
+        info = to_host(eqx.filter_jit(information)(model, observation, fit.state))
+    precision = model.prior.precision
+    chosen = effective_fraction * (info.observed if kind == "observed" else info.complete) + precision
+    covariance = _invert(chosen, model.prior.widths)
+    is_fallback = covariance is None
+    if covariance is None:
+        covariance = _invert(effective_fraction * info.outer + precision, model.prior.widths)
+    if covariance is None:
+        raise InputError(
+            "the image and the prior leave some direction of the parameters undetermined, so there is no "
+            "posterior; add a Gaussian prior or a region with contrast."
+        )
+    return ShapePosterior(
+        mean=np.asarray(fit.state.theta),
+        covariance=covariance,
+        lower=np.asarray(model.prior.lower),
+        upper=np.asarray(model.prior.upper),
+        parameter_names=fit.parameter_names,
+        kind=kind,
+        effective_fraction=float(effective_fraction),
+        is_fallback=is_fallback,
+    )
+
+
+def _invert(precision: np.ndarray, widths: np.ndarray) -> np.ndarray | None:
+    """The inverse, or None where the matrix is not safely positive definite in units of the box widths."""
+    whitened = widths[:, None] * precision * widths
+    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
+    if not np.all(np.isfinite(values)) or values[0] <= max(1e-12 * values[-1], 1e-6):
+        return None
+    covariance = (vectors / values) @ vectors.T
+    return widths[:, None] * covariance * widths
