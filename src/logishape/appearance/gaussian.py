@@ -11,7 +11,7 @@ from jaxtyping import Float
 from logishape.appearance import mixture
 from logishape.appearance.base import AbstractAppearance
 from logishape.appearance.mixture import Components, PseudoCounts, Sums
-from logishape.core.arrays import AnyArray, cast, over_chunks
+from logishape.core.arrays import AnyArray, like, over_chunks
 
 
 class GaussianMixture(AbstractAppearance):
@@ -45,7 +45,7 @@ class GaussianMixture(AbstractAppearance):
         return eqx.tree_at(lambda m: m.components, self, new)
 
     def _log_joint(self, intensity: Float[AnyArray, " n"]) -> tuple[jax.Array, jax.Array]:
-        c = cast(self.components, intensity.dtype)
+        c = like(self.components, intensity)
         z = (intensity[:, None] - c.means) / c.scales
         return c.log_weights - jnp.log(c.scales) - 0.5 * (jnp.log(2 * jnp.pi) + jnp.square(z)), z
 

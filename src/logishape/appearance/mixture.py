@@ -75,7 +75,7 @@ def make_components(weights: Any, means: Any, scales: Any) -> Components:
     return Components(weights / weights.sum(), means, scales)
 
 
-def sum_over_voxels(tau: jax.Array, w: Any, z: jax.Array, scales: jax.Array) -> Sums:
+def sum_over_voxels(tau: AnyArray, w: Any, z: AnyArray, scales: AnyArray) -> Sums:
     """The sums of one batch of voxels from responsibilities, precisions and standardised intensities."""
 
     def add(term: Any) -> jax.Array:
@@ -112,7 +112,7 @@ def log_prior(now: Components, start: Components, counts: PseudoCounts) -> Float
     )
 
 
-def _ratio(numerator: jax.Array, denominator: jax.Array, otherwise: Any) -> jax.Array:
+def _ratio(numerator: AnyArray, denominator: AnyArray, otherwise: Any) -> jax.Array:
     """The ratio where the denominator counts for something, `otherwise` elsewhere."""
     has_support = denominator > 1e-12
     return jnp.where(has_support, numerator / jnp.where(has_support, denominator, 1.0), otherwise)

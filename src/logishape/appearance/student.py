@@ -12,7 +12,7 @@ from jaxtyping import Float
 from logishape.appearance import mixture
 from logishape.appearance.base import AbstractAppearance
 from logishape.appearance.mixture import Components, PseudoCounts, Sums, Vector
-from logishape.core.arrays import AnyArray, as_double, cast, over_chunks
+from logishape.core.arrays import AnyArray, as_double, like, over_chunks
 from logishape.core.errors import InputError
 
 DOF_RANGE = (2.1, 200.0)
@@ -83,7 +83,7 @@ class StudentMixture(AbstractAppearance):
         nu = jnp.asarray(self.dofs)
         # The normaliser is a small difference of large terms: full precision first, then the image's.
         normaliser = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * jnp.log(jnp.pi * nu)
-        c, nu, normaliser = cast((self.components, nu, normaliser), intensity.dtype)
+        c, nu, normaliser = like((self.components, nu, normaliser), intensity)
         z = (intensity[:, None] - c.means) / c.scales
         tail = -0.5 * (nu + 1) * jnp.log1p(jnp.square(z) / nu)
         return c.log_weights - jnp.log(c.scales) + normaliser + tail, z
@@ -92,7 +92,7 @@ class StudentMixture(AbstractAppearance):
         """The mixture's sums, and for each component the sum of tau c_n, the right side of nu's equation."""
         log_joint, z = self._log_joint(intensity)
         tau = weight[:, None] * jax.nn.softmax(log_joint, axis=-1)
-        nu = cast(self.dofs, intensity.dtype)
+        nu = like(self.dofs, intensity)
         w = (nu + 1) / (nu + jnp.square(z))
         sums = mixture.sum_over_voxels(tau, w, z, self.components.scales)
         spread = jnp.sum(tau * (w - jnp.log(w) - 1), axis=0, dtype=jnp.result_type(float))
@@ -112,7 +112,7 @@ def solve_dof(target: Vector) -> Vector:
     """
     low, high = (jnp.full_like(target, jnp.log(bound)) for bound in DOF_RANGE)
 
-    def halve(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def halve(_: Any, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = bracket
         middle = 0.5 * (low + high)
         is_below_root = log_minus_digamma(jnp.exp(middle)) > target

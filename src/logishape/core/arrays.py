@@ -33,11 +33,12 @@ def as_double(value: Any) -> Any:
     return value if isinstance(value, jax.core.Tracer) else np.asarray(value, dtype=np.float64)
 
 
-def cast(tree: Any, dtype: Any) -> Any:
-    """The same tree with its floating arrays in `dtype`."""
+def like(tree: Any, reference: AnyArray) -> Any:
+    """The same tree with its floating arrays in the precision of `reference`, as far as that precision exists."""
+    dtype = jax.dtypes.canonicalize_dtype(reference.dtype)
 
     def one(leaf: Any) -> Any:
-        is_float = isinstance(leaf, (jax.Array, np.ndarray)) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        is_float = isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
         return jnp.asarray(leaf, dtype) if is_float else leaf
 
     return jax.tree.map(one, tree)
@@ -59,6 +60,7 @@ def over_chunks(function: Callable[..., Any], arrays: tuple[Any, ...], reduce: b
     With `reduce` the results of the pieces are added, and `function` must give zero for rows that
     are all zero in its last array (the weights); otherwise they are concatenated.
     """
+    arrays = tuple(jnp.asarray(array) for array in arrays)
     size = arrays[0].shape[0]
     num_chunks = -(-size // CHUNK)
     if num_chunks <= 1:

@@ -51,14 +51,14 @@ def fit(model: Model, observation: Observation, start: State, options: FitOption
     options = FitOptions() if options is None else options
     _check_start(model, observation, start)
     padded = observation.padded(padded_size(observation.num_voxels))
-    state, num_steps, num_rounds = start, 0, 0
+    state, num_steps, num_rounds, capacity = start, 0, 0, 0
     with double_precision():
         for factor in options.anneal:
             stage = model.with_reference_length(factor * model.reference_length)
-            progress, _ = _fit_at_one_length(stage, padded, state, options)
+            progress, _, capacity = _fit_at_one_length(stage, padded, state, capacity, options)
             state = State(unwhiten(model.prior, progress.phi), progress.regions)
             num_steps, num_rounds = num_steps + int(progress.num_steps), num_rounds + int(progress.num_rounds)
-        progress, status = _fit_at_one_length(model, padded, state, options)
+        progress, status, _ = _fit_at_one_length(model, padded, state, capacity, options)
         state = to_host(State(unwhiten(model.prior, progress.phi), progress.regions))
         progress = to_host(progress)
     names = model.shape.parameter_names
@@ -76,18 +76,21 @@ def fit(model: Model, observation: Observation, start: State, options: FitOption
 
 
 def _fit_at_one_length(
-    model: Model, observation: Observation, state: State, options: FitOptions
-) -> tuple[Progress, Any]:
-    """Runs the compiled loop, with more rows for the band whenever it outgrows them."""
+    model: Model, observation: Observation, state: State, capacity: int, options: FitOptions
+) -> tuple[Progress, Any, int]:
+    """Runs the compiled loop, with more rows for the band whenever it outgrows them.
+
+    A new capacity is a new compilation: the one before is kept unless it is too small or four times too large.
+    """
     num_voxels = observation.num_voxels
     progress = _begin(model, observation, state, options)
     while True:
         count = _count_active(observation, progress) if options.use_band else num_voxels
-        # Powers of two with some room: a new size is a new compilation, which costs more than small bands save.
-        capacity = min(2 ** max(int(1.25 * count).bit_length(), 14), num_voxels)
+        needed = min(2 ** max(int(1.25 * count).bit_length(), 14), num_voxels)
+        capacity = capacity if needed <= capacity <= 4 * needed else needed
         progress, status = _run(model, observation, progress, capacity, options)
         if not bool(progress.is_overfull):
-            return progress, status
+            return progress, status, capacity
 
 
 @eqx.filter_jit

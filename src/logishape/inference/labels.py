@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, over_chunks
+from logishape.core.arrays import AnyArray, like, over_chunks
 from logishape.inference.model import Model
 from logishape.shapes import level_and_jacobian
 
 
 def prior_logit(model: Model, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
     """V = level / reference length: the log odds of being inside before looking at the intensity."""
-    theta, length = (jnp.asarray(value, points.dtype) for value in (theta, model.reference_length))
+    theta, length = like((theta, model.reference_length), points)
     return over_chunks(lambda x: model.shape.level(theta, x) / length, (points,), reduce=False)
 
 
@@ -22,7 +22,7 @@ def prior_logit_and_jacobian(
     model: Model, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]
 ) -> tuple[Float[jax.Array, " n"], Float[jax.Array, "n p"]]:
     """V and D = dV/dtheta at each point."""
-    theta, length = (jnp.asarray(value, points.dtype) for value in (theta, model.reference_length))
+    theta, length = like((theta, model.reference_length), points)
 
     def piece(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         level, jacobian = level_and_jacobian(model.shape, theta, x)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, total
+from logishape.core.arrays import AnyArray, like, total
 from logishape.inference.band import Band
 from logishape.inference.labels import e_step, log_marginal, prior_logit, prior_logit_and_jacobian
 from logishape.inference.model import Model, Prior
@@ -62,7 +62,7 @@ class ShapeProblem(eqx.Module):
         """V and dV/dphi on the band."""
         theta = unwhiten(self.model.prior, phi)
         V, D = prior_logit_and_jacobian(self.model, theta, self.band.points)
-        return V, D * jnp.asarray(self.model.prior.widths, D.dtype)
+        return V, D * like(self.model.prior.widths, D)
 
     def value(self, phi: Phi, V: Float[AnyArray, " k"]) -> Float[jax.Array, ""]:
         """The log joint at phi, whose logits are V; constants of the shape step left out."""

@@ -38,16 +38,18 @@ def profile_reference_length(
 ) -> LengthProfile:
     """The profile of the log joint over increasing reference lengths, its maximum refined between them.
 
-    Every length starts from the fit before it, so the curve follows one solution. Lengths whose fit is not
-    usable count as minus infinity.
+    From the largest to the smallest, as in annealing: each starts from the usable fit before it, so that the
+    curve follows one solution. A length whose fit is not usable counts as minus infinity.
     """
     grid = np.asarray(lengths, dtype=np.float64)
     if grid.ndim != 1 or grid.size < 3 or not np.all(grid > 0) or not np.all(np.diff(grid) > 0):
         raise InputError("give at least three positive, increasing reference lengths in mm.")
     fits: list[Fit] = []
-    for length in grid:
-        state = fits[-1].state if fits and fits[-1].status.is_usable else start
+    state = start
+    for length in grid[::-1]:
         fits.append(fit(model.with_reference_length(length), observation, state, options))
+        state = fits[-1].state if fits[-1].status.is_usable else start
+    fits = fits[::-1]
     heights = np.array([_height(one) for one in fits])
     k = int(np.argmax(heights))
     if not np.isfinite(heights[k]):

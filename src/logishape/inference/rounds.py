@@ -111,7 +111,7 @@ def _accept_on_all_voxels(
 ) -> tuple[Phi, Float[Array, " n"], Float[Array, ""]]:
     """The band's step, shortened until the log joint over all voxels does not fall; the old point if need be.
 
-    Dropped voxels differ from log f1 or log f0 by exp(-6) at most, so shortening is rare.
+    Dropped voxels differ from log f1 or log f0 by exp(-8) at most, so shortening is rare.
     """
     prior_of_looks = now.regions.log_prior()
 

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from logishape.core.arrays import over_chunks, total
+from logishape.core.arrays import like, over_chunks, total
 from logishape.core.observation import Observation
 from logishape.inference.labels import e_step, prior_logit_and_jacobian
 from logishape.inference.model import Model, State
@@ -35,7 +35,7 @@ def information(model: Model, observation: Observation, state: State) -> Informa
     shape exact by forward over reverse mode.
     """
     rho = evaluate_densities(observation, state).log_odds
-    dtype = observation.points.dtype
+    theta, length = like((state.theta, model.reference_length), observation.points)
 
     def piece(points: jax.Array, log_odds: jax.Array, weights: jax.Array) -> Information:
         V, D = prior_logit_and_jacobian(model, state.theta, points)
@@ -43,9 +43,9 @@ def information(model: Model, observation: Observation, state: State) -> Informa
         pull = weights * (u - mu)
 
         def weighted_level(theta: jax.Array) -> jax.Array:
-            return total(pull * model.shape.level(theta, points) / jnp.asarray(model.reference_length, dtype))
+            return total(pull * model.shape.level(theta, points) / length)
 
-        bending = jax.hessian(weighted_level)(jnp.asarray(state.theta, dtype))
+        bending = jax.hessian(weighted_level)(theta)
         complete = weighted_gram(D, weights * mu * (1 - mu))
         missing = weighted_gram(D, weights * u * (1 - u))
         outer = weighted_gram(D, weights * jnp.square(u - mu))

@@ -74,16 +74,16 @@ class Superellipsoid(AbstractShape):
 
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
         """(1 - Q)/|grad Q| with Q the gauge of the superellipsoid, homogeneous of degree one."""
-        d = self.dimension
+        d, theta = self.dimension, jnp.asarray(theta)
         return first_order_level(lambda point: 1 - _gauge(point / theta[:d], theta[d:]), points)
 
 
-def _gauge(scaled: jax.Array, exponents: jax.Array) -> jax.Array:
+def _gauge(scaled: AnyArray, exponents: AnyArray) -> jax.Array:
     q = _power_norm(scaled[:2], exponents[0])
     return q if scaled.shape[0] == 2 else _power_norm(jnp.stack([q, scaled[2]]), exponents[1])
 
 
-def _power_norm(vector: jax.Array, exponent: jax.Array) -> jax.Array:
+def _power_norm(vector: AnyArray, exponent: AnyArray) -> jax.Array:
     """(sum |v|^e)^(1/e), scaled by its largest entry so that it neither overflows nor meets log 0."""
     # Not jnp.abs: its derivative at zero is zero, and the level at the very centre would have no slope.
     size = jnp.where(vector < 0, -vector, vector) + jnp.asarray(1e-9, vector.dtype)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, as_double
+from logishape.core.arrays import AnyArray, as_double, like
 from logishape.core.rotations import rotation_matrix, rotation_matrix_2d
 from logishape.shapes.base import AbstractShape
 
@@ -38,9 +38,8 @@ class Posed(AbstractShape):
         """The shape's level at the moved points."""
         translation, rotation, shape_theta = self._split(theta)
         # Centres enter in the points' precision, so that a single-precision image stays single.
-        centre = jnp.asarray(self.image_centre, points.dtype)
-        target = jnp.asarray(self.model_centre, points.dtype) + translation
-        return self.shape.level(shape_theta, (points - centre) @ rotation.T + target)
+        centre, target = like((self.image_centre, self.model_centre), points)
+        return self.shape.level(shape_theta, (points - centre) @ rotation.T + target + translation)
 
     def to_world(self, theta: Float[AnyArray, " p"], model_points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
         """World positions of points given in the shape's own frame: x = R'(y - t - model_centre) + image_centre."""
