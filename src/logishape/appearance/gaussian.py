@@ -23,7 +23,7 @@ class GaussianMixture(AbstractAppearance):
 
     def __init__(self, weights: Any, means: Any, scales: Any, counts: PseudoCounts | None = None):
         self.start = self.components = mixture.make_components(weights, means, scales)
-        self.counts = PseudoCounts() if counts is None else counts
+        self.counts = (PseudoCounts() if counts is None else counts).sized(self.start.means.size)
 
     @property
     def is_fixed(self) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, as_double
+from logishape.core.arrays import AnyArray, as_double, as_vector
 from logishape.core.errors import InputError
 
 SCALE_FLOOR = 1e-3  # of the starting scale: a constant image must not drive a scale to zero
@@ -45,12 +45,18 @@ class PseudoCounts(eqx.Module):
     def __check_init__(self) -> None:
         for leaf in jax.tree.leaves(self):
             if isinstance(leaf, np.ndarray) and not (np.all(np.isfinite(leaf)) and np.all(leaf >= 0)):
-                raise InputError("pseudo-counts must be finite and not negative; use zero for no prior.")
+                raise InputError(
+                    f"pseudo-counts must be finite, not negative but are {leaf.tolist()}; zero is no prior."
+                )
 
     @classmethod
     def same(cls, counts: Any) -> "PseudoCounts":
         """The same number of voxels for weights, means, scales and degrees of freedom."""
         return cls(counts, counts, counts, counts)
+
+    def sized(self, size: int) -> "PseudoCounts":
+        """The same counts with one number for each of `size` components."""
+        return jax.tree.map(lambda leaf: as_vector(leaf, size, "pseudo-counts"), self)
 
 
 class Sums(eqx.Module):
@@ -65,11 +71,14 @@ class Sums(eqx.Module):
 def make_components(weights: Any, means: Any, scales: Any) -> Components:
     """Checked components; weights and scales may be one number for all, weights are normalised."""
     means = np.atleast_1d(as_double(means))
-    weights, scales = (np.broadcast_to(as_double(value), means.shape).copy() for value in (weights, scales))
-    if means.ndim != 1 or not (np.all(np.isfinite(means)) and np.all(np.isfinite(weights))):
-        raise InputError("a mixture needs one finite mean and weight a component; check the starting values.")
-    if np.any(weights < 0) or weights.sum() <= 0:
-        raise InputError(f"mixture weights must not be negative or all zero but are {weights.tolist()}.")
+    if means.ndim != 1 or not np.all(np.isfinite(means)):
+        raise InputError(f"a mixture needs one finite mean a component but has {means.tolist()}; check its start.")
+    weights = as_vector(weights, means.size, "mixture weights")
+    scales = as_vector(scales, means.size, "mixture scales")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or weights.sum() <= 0:
+        raise InputError(
+            f"mixture weights must be finite, not negative and not all zero but are {weights.tolist()}; try 1."
+        )
     if not np.all(np.isfinite(scales)) or np.any(scales <= 0):
         raise InputError(f"mixture scales must be positive but are {scales.tolist()}; use a rough noise level.")
     return Components(weights / weights.sum(), means, scales)

@@ -12,10 +12,11 @@ from jaxtyping import Float
 from logishape.appearance import mixture
 from logishape.appearance.base import AbstractAppearance
 from logishape.appearance.mixture import Components, PseudoCounts, Sums, Vector
-from logishape.core.arrays import AnyArray, as_double, like, over_chunks
+from logishape.core.arrays import AnyArray, as_vector, like, over_chunks
 from logishape.core.errors import InputError
 
-DOF_RANGE = (2.1, 200.0)
+DOF_RANGE = (2.1, 200.0)  # within which they are estimated
+LARGEST_DOF = 1e4  # held ones: beyond it the density is a Gaussian to single precision
 
 
 class StudentMixture(AbstractAppearance):
@@ -42,11 +43,14 @@ class StudentMixture(AbstractAppearance):
         estimate_dofs: bool = True,
     ):
         self.start = self.components = mixture.make_components(weights, means, scales)
-        dofs = np.broadcast_to(as_double(dofs), self.start.means.shape).copy()
-        if not np.all(np.isfinite(dofs)) or np.any(dofs <= 0):
-            raise InputError(f"degrees of freedom must be positive and finite but are {dofs.tolist()}; try 5.")
+        dofs = as_vector(dofs, self.start.means.size, "degrees of freedom")
+        if not np.all((dofs > 0) & (dofs <= LARGEST_DOF)):
+            raise InputError(
+                f"degrees of freedom must lie in (0, {LARGEST_DOF:g}] but are {dofs.tolist()}; try 5, or a "
+                "GaussianMixture for infinitely many."
+            )
         self.start_dofs = self.dofs = np.clip(dofs, *DOF_RANGE) if estimate_dofs else dofs
-        self.counts = PseudoCounts() if counts is None else counts
+        self.counts = (PseudoCounts() if counts is None else counts).sized(self.start.means.size)
         self.estimate_dofs = estimate_dofs
 
     @property

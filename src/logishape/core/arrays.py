@@ -14,6 +14,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from logishape.core.errors import InputError
+
 # NumPy and JAX arrays are equally welcome. The static checker sees Any; jaxtyping checks both at run time.
 if TYPE_CHECKING:
     AnyArray = Any
@@ -31,6 +33,14 @@ def double_precision() -> AbstractContextManager[Any]:
 def as_double(value: Any) -> Any:
     """The value as a NumPy array of doubles; a traced value stays as it is, for code under `jit` or `vmap`."""
     return value if isinstance(value, jax.core.Tracer) else np.asarray(value, dtype=np.float64)
+
+
+def as_vector(value: Any, size: int, name: str) -> np.ndarray:
+    """`size` doubles, one number standing for all; else an `InputError` that calls them `name`."""
+    vector = as_double(value)
+    if vector.shape not in ((), (1,), (size,)):
+        raise InputError(f"{name} must be one number or {size} but has shape {vector.shape}; give one for each.")
+    return np.broadcast_to(vector, (size,)).copy()
 
 
 def like(tree: Any, reference: AnyArray) -> Any:

@@ -1,6 +1,5 @@
 """What the engine sees of an image: points in millimetres, an intensity and a weight for each."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -30,16 +29,21 @@ class Observation(eqx.Module):
         cls, points: Any, intensities: Any, weights: Any = None, dtype: Any = np.float32
     ) -> "Observation":
         """An observation from loose points `(n, d)`, with weights of one unless given; checked."""
-        points, intensities = np.asarray(points, dtype), np.asarray(intensities, np.float64)
-        weights = np.ones(len(intensities)) if weights is None else np.asarray(weights, np.float64)
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise InputError(f"an observation is single or double precision but dtype is {dtype}; use np.float32.")
+        if np.ma.isMaskedArray(intensities) or np.iscomplexobj(intensities):
+            raise InputError("intensities must be plain real numbers; give a masked array's mask as `mask`.")
+        intensities = np.asarray(intensities, dtype)
+        weights = np.asarray(np.ones(intensities.shape) if weights is None else weights, dtype)
+        points = np.asarray(points, dtype)
         _check(points, intensities, weights)
-        return cls(points, intensities.astype(dtype), weights.astype(dtype))
+        return cls(points, intensities, weights)
 
     @classmethod
     def from_volume(
         cls,
         volume: Volume,
-        box: tuple[Sequence[float], Sequence[float]] | None = None,
+        box: Any = None,
         mask: Any = None,
         dtype: Any = np.float32,
     ) -> "Observation":
@@ -50,6 +54,11 @@ class Observation(eqx.Module):
         block, keep = select_voxels(volume, box, mask)
         index = np.stack(np.nonzero(keep), axis=-1) + np.array([s.start for s in block])
         return cls.from_arrays(volume.to_world(index), volume.data[block][keep], dtype=dtype)
+
+    def checked(self) -> "Observation":
+        """Itself, if every number in it can be used."""
+        _check(np.asarray(self.points), np.asarray(self.intensities), np.asarray(self.weights))
+        return self
 
     @property
     def num_voxels(self) -> int:
@@ -85,10 +94,7 @@ def select_voxels(volume: Volume, box: Any = None, mask: Any = None) -> tuple[tu
     else:
         block, keep = _select_box(volume, box)
     if mask is not None:
-        mask = np.asarray(mask)
-        if mask.shape != volume.shape:
-            raise InputError(f"mask has shape {mask.shape} but the image is {volume.shape}; resample one of them.")
-        keep &= mask[block].astype(bool)
+        keep &= _as_mask(mask, volume.shape)[block]
     if not keep.any():
         raise InputError(
             "no voxel is left after applying box and mask; check that the box is in world millimetres "
@@ -98,8 +104,9 @@ def select_voxels(volume: Volume, box: Any = None, mask: Any = None) -> tuple[tu
 
 
 def _select_box(volume: Volume, box: Any) -> tuple[tuple[slice, ...], np.ndarray]:
+    if len(box) != 2:
+        raise InputError(f"a box is two corners, (lower, upper) in mm, but {len(box)} were given.")
     lower, upper = (np.asarray(corner, dtype=np.float64) for corner in box)
-    _check_box(lower, upper, volume.ndim)
     block = volume.index_bounds(lower, upper)
     grid = np.indices(tuple(s.stop - s.start for s in block))
     world = volume.to_world(np.moveaxis(grid, 0, -1) + np.array([s.start for s in block]))
@@ -107,23 +114,29 @@ def _select_box(volume: Volume, box: Any) -> tuple[tuple[slice, ...], np.ndarray
     return block, np.all((world >= lower - slack) & (world <= upper + slack), axis=-1)
 
 
-def _check_box(lower: np.ndarray, upper: np.ndarray, d: int) -> None:
-    if lower.shape != (d,) or upper.shape != (d,):
+def _as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    mask = np.asarray(mask)
+    if mask.shape != shape:
+        raise InputError(f"mask has shape {mask.shape} but the image is {shape}; resample one of them.")
+    if mask.dtype == bool:
+        return mask
+    if mask.dtype.kind not in "iuf" or not np.all(mask == np.round(mask)):
         raise InputError(
-            f"a box around a {d}D image needs two corners of {d} numbers but has shapes "
-            f"{lower.shape} and {upper.shape}; give (lower, upper) in mm."
+            f"a mask holds true and false, or whole numbers with zero outside, but this one is {mask.dtype} "
+            "with other values; threshold it first."
         )
-    if not np.all(np.isfinite(lower) & np.isfinite(upper)) or np.any(lower > upper):
-        raise InputError(f"the box goes from {lower.tolist()} to {upper.tolist()} mm; lower must not exceed upper.")
+    return mask != 0
 
 
 def _check(points: np.ndarray, intensities: np.ndarray, weights: np.ndarray) -> None:
-    n = len(intensities)
-    if points.ndim != 2 or intensities.ndim != 1 or weights.ndim != 1 or not len(points) == n == len(weights):
+    n = intensities.size
+    if points.ndim != 2 or intensities.shape != (n,) or weights.shape != (n,) or len(points) != n:
         raise InputError(
             f"points, intensities and weights must have one row a voxel but have shapes {points.shape}, "
             f"{intensities.shape} and {weights.shape}; flatten the image and keep the order."
         )
+    if points.shape[1] not in (2, 3):
+        raise InputError(f"points must have 2 or 3 coordinates but have {points.shape[1]}; drop the others.")
     if n == 0:
         raise InputError("an observation needs at least one voxel but none was given; check the region.")
     num_bad = int(np.count_nonzero(~np.isfinite(intensities)))
@@ -136,4 +149,7 @@ def _check(points: np.ndarray, intensities: np.ndarray, weights: np.ndarray) -> 
     if not np.all(np.isfinite(points)):
         raise InputError("some points are not finite; check the affine.")
     if np.any(~np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights > 0):
-        raise InputError("weights must be finite, not negative and not all zero; check the mask.")
+        raise InputError(
+            f"weights must be finite, not negative and not all zero but lie in [{weights.min()}, {weights.max()}]; "
+            "use one for voxels that count and zero for the others."
+        )

@@ -71,6 +71,7 @@ def rotation_vector(matrix: Float[AnyArray, "3 3"]) -> Float[jax.Array, " 3"]:
     q = table[jnp.argmax(jnp.diag(table))]
     q = q / jnp.linalg.norm(q)
     q = jnp.where(q[0] < 0, -q, q)
-    sine = jnp.linalg.norm(q[1:])
-    half_angle = jnp.arctan2(sine, q[0])
-    return jnp.where(sine < 1e-7, 2.0, 2 * half_angle / jnp.where(sine < 1e-7, 1.0, sine)) * q[1:]
+    squared = jnp.vdot(q[1:], q[1:])
+    is_tiny = squared < 1e-14
+    sine = jnp.sqrt(jnp.where(is_tiny, 1.0, squared))
+    return jnp.where(is_tiny, 2.0, 2 * jnp.arctan2(sine, q[0]) / sine) * q[1:]

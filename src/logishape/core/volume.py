@@ -1,15 +1,15 @@
 """An image and where it lies: voxel data and the affine that takes voxel indices to world millimetres."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from logishape.core.arrays import as_vector
 from logishape.core.errors import InputError
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Volume:
     """Voxel data with an affine to world millimetres (RAS for medical images), in 2D or 3D.
 
@@ -36,17 +36,16 @@ class Volume:
                 f"a {d}D image needs an affine of shape {(d + 1, d + 1)} but it is {affine.shape}; "
                 "use Volume.from_spacing if you only know the voxel size."
             )
-        if not np.all(np.isfinite(affine)) or abs(np.linalg.det(affine[:d, :d])) < 1e-12:
-            raise InputError("the affine must be finite and invertible but it is not; check spacing and axes.")
+        _check_affine(affine, d)
 
     @classmethod
-    def from_spacing(cls, data: Any, spacing: float | Sequence[float] = 1.0, origin: Any = 0.0) -> "Volume":
+    def from_spacing(cls, data: Any, spacing: Any = 1.0, origin: Any = 0.0) -> "Volume":
         """A volume whose axes are the world axes, with voxel size `spacing` and first voxel at `origin` (mm)."""
         data = np.asarray(data)
         d = data.ndim
         affine = np.eye(d + 1)
-        affine[:d, :d] = np.diag(np.broadcast_to(np.asarray(spacing, dtype=np.float64), (d,)))
-        affine[:d, d] = np.broadcast_to(np.asarray(origin, dtype=np.float64), (d,))
+        affine[:d, :d] = np.diag(as_vector(spacing, d, "spacing"))
+        affine[:d, d] = as_vector(origin, d, "origin")
         return cls(data, affine)
 
     @property
@@ -89,8 +88,33 @@ class Volume:
 
     def index_bounds(self, lower: Any, upper: Any) -> tuple[slice, ...]:
         """Index ranges of the smallest grid block that holds the world box from `lower` to `upper` (mm)."""
+        _check_corners(lower, upper, self.ndim)
         corners = np.stack(np.meshgrid(*zip(lower, upper, strict=True), indexing="ij"), axis=-1)
         index = self.to_index(corners.reshape(-1, self.ndim))
         first = np.maximum(np.floor(index.min(axis=0)).astype(int), 0)
         last = np.minimum(np.ceil(index.max(axis=0)).astype(int) + 1, self.shape)
         return tuple(slice(int(a), max(int(b), int(a))) for a, b in zip(first, last, strict=True))
+
+
+def _check_affine(affine: np.ndarray, d: int) -> None:
+    if not np.all(np.isfinite(affine)):
+        raise InputError("the affine must be finite but is not; check spacing and axes.")
+    last = affine[d]
+    if not np.array_equal(last, np.eye(d + 1)[d]):
+        raise InputError(f"the affine's last row must be 0 ... 0 1 but is {last.tolist()}; transpose it?")
+    axes = affine[:d, :d]
+    if abs(np.linalg.det(axes)) <= 1e-9 * np.prod(np.linalg.norm(axes, axis=0)):
+        raise InputError("the affine must be invertible but its axes lie in one plane; check spacing and axes.")
+
+
+def _check_corners(lower: Any, upper: Any, d: int) -> None:
+    lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    if lower.shape != (d,) or upper.shape != (d,):
+        raise InputError(
+            f"a box around a {d}D image needs two corners of {d} numbers but has shapes "
+            f"{lower.shape} and {upper.shape}; give (lower, upper) in mm."
+        )
+    if not np.all(np.isfinite(lower) & np.isfinite(upper)):
+        raise InputError(f"the box from {lower.tolist()} to {upper.tolist()} mm is not finite; give numbers.")
+    if np.any(lower > upper):
+        raise InputError(f"the box goes from {lower.tolist()} to {upper.tolist()} mm; lower must not exceed upper.")

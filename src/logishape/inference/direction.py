@@ -57,7 +57,8 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""]) -> 
         mu = jax.nn.sigmoid(logits)
         return weighted_gram(D, weights * mu * (1 - mu)) + P0
 
-    ridge = damping * jnp.diag(curvature(V))
+    undamped = curvature(V)
+    ridge = damping * jnp.diag(undamped)
 
     def moved(delta: jax.Array) -> jax.Array:
         return V + jnp.matmul(D, delta.astype(D.dtype), precision=jax.lax.Precision.HIGHEST)
@@ -72,20 +73,21 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""]) -> 
         return offset + P0 @ delta + ridge * delta - data
 
     def newton(carry: tuple) -> tuple:
-        delta, current, _, first, count = carry
+        delta, current, _, count = carry
         logits = moved(delta)
         g = gradient(delta, logits)
         step = minimise_in_box(curvature(logits) + jnp.diag(ridge), g, -phi - delta, 1 - phi - delta)
-        decrement = -g @ step
         length, new = _backtrack(energy, delta, step, current)
-        is_settled = decrement < 1e-2 * jnp.where(count == 0, jnp.inf, first)
-        is_done = (length == 0) | is_settled
-        return delta + length * step, new, is_done, jnp.where(count == 0, decrement, first), count + 1
+        is_done = (length == 0) | (-g @ step < 1e-2 * decrement)
+        return delta + length * step, new, is_done, count + 1
 
+    # How far from the optimum we are is judged without damping: a short step is no sign of having arrived.
     start = jnp.zeros_like(phi)
-    carry = (start, energy(start), jnp.array(False), jnp.zeros(()), 0)
-    carry = jax.lax.while_loop(lambda c: ~c[2] & (c[4] < _MAX_NEWTON), newton, carry)
-    return Direction(carry[0], carry[3])
+    slope = gradient(start, V)
+    decrement = -slope @ minimise_in_box(undamped, slope, -phi, 1 - phi)
+    carry = (start, energy(start), jnp.array(False), 0)
+    carry = jax.lax.while_loop(lambda c: ~c[2] & (c[3] < _MAX_NEWTON), newton, carry)
+    return Direction(carry[0], decrement)
 
 
 def bfgs(problem: ShapeProblem, phi: Phi, memory: Memory) -> tuple[Direction, Memory]:

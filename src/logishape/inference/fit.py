@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from logishape.core.arrays import double_precision, to_host, total
-from logishape.core.errors import FitError, InputError
+from logishape.core.errors import FitError
 from logishape.core.observation import Observation
 from logishape.core.status import Status
 from logishape.inference.band import gather, is_active, padded_size
-from logishape.inference.labels import prior_logit
+from logishape.inference.checks import check_start
 from logishape.inference.model import Model, State
 from logishape.inference.options import FitOptions
 from logishape.inference.problem import ShapeProblem, unwhiten
@@ -49,7 +49,7 @@ class Fit(eqx.Module):
 def fit(model: Model, observation: Observation, start: State, options: FitOptions | None = None) -> Fit:
     """The shape and appearances that maximise the log joint near `start`, with a status that says how it ended."""
     options = FitOptions() if options is None else options
-    _check_start(model, observation, start)
+    check_start(model, observation, start)
     padded = observation.padded(padded_size(observation.num_voxels))
     state, num_steps, num_rounds, capacity = start, 0, 0, 0
     with double_precision():
@@ -139,7 +139,12 @@ def judge(model: Model, observation: Observation, now: Progress, capacity: int) 
     ended = jnp.where(on_bound, Status.AT_BOX, Status.CONVERGED)
     ended = jnp.where(now.is_stuck, Status.STALLED, ended)
     ended = jnp.where(~now.is_converged & ~now.is_stuck, Status.OUT_OF_STEPS, ended)
-    ended = jnp.where(_information(model, observation, now, capacity) < 1, Status.NO_INFORMATION, ended)
+    intensities = jnp.asarray(observation.intensities)
+    is_constant = jnp.max(intensities, where=in_use, initial=-jnp.inf) == jnp.min(
+        intensities, where=in_use, initial=jnp.inf
+    )
+    says_nothing = is_constant | (_information(model, observation, now, capacity) < 1)
+    ended = jnp.where(says_nothing, Status.NO_INFORMATION, ended)
     return jnp.where(has_collapsed, Status.COLLAPSED, ended)
 
 
@@ -151,45 +156,3 @@ def _information(model: Model, observation: Observation, now: Progress, capacity
     V, D = problem.logits_and_jacobian(now.phi)
     pull = problem.pull(V)[:, None]
     return jnp.max(jax.vmap(total, in_axes=1)(jnp.square(pull * D)))
-
-
-def _check_start(model: Model, observation: Observation, start: State) -> None:
-    names = model.shape.parameter_names
-    theta = np.asarray(start.theta)
-    if theta.shape != (len(names),):
-        raise InputError(
-            f"the shape has {len(names)} parameters ({', '.join(names)}) but the start has shape {theta.shape}."
-        )
-    if not np.all(np.isfinite(theta)):
-        raise InputError("the start must be finite but is not; check its values.")
-    outside = (theta < model.prior.lower) | (theta > model.prior.upper)
-    if np.any(outside):
-        k = int(np.argmax(outside))
-        raise InputError(
-            f"the start has {names[k]} = {theta[k]:g}, outside the prior's box "
-            f"[{model.prior.lower[k]:g}, {model.prior.upper[k]:g}]; move the start or widen the box."
-        )
-    _check_overlap(model, observation, theta)
-
-
-def _check_overlap(model: Model, observation: Observation, theta: np.ndarray) -> None:
-    num_voxels = int(np.count_nonzero(np.asarray(observation.weights) > 0))
-    fewest = 2 ** (observation.ndim + 1)
-    if num_voxels < fewest:
-        raise InputError(
-            f"the observation has {num_voxels} voxels but a fit needs at least {fewest}; enlarge the region."
-        )
-    try:
-        logits = np.asarray(eqx.filter_jit(prior_logit)(model, theta, observation.points))
-    except (TypeError, IndexError) as error:
-        raise InputError(
-            f"the shape's level failed on points of dimension {observation.ndim} ({error}); "
-            "shape and image must live in the same space."
-        ) from error
-    if not np.all(np.isfinite(logits)):
-        raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
-    if logits.max() <= 0:
-        raise InputError(
-            "the starting shape contains no voxel of the observation; move the start to where the object is, "
-            "in world millimetres."
-        )

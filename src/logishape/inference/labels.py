@@ -41,7 +41,8 @@ def log_marginal(
 ) -> Float[jax.Array, " n"]:
     """log p(I | theta) of each voxel with its label summed out (eq. 4 of the paper, one term a voxel).
 
-    log(mu f1 + (1 - mu) f0) with log mu = -softplus(-V): neither over- nor underflows.
+    log(mu f1 + (1 - mu) f0) with log mu = -softplus(-V): neither over- nor underflows. Give densities relative to
+    the larger of the two where steps of V are compared: a term of 1e7 would swallow them in single precision.
     """
     return jnp.logaddexp(log_inside - jax.nn.softplus(-V), log_outside - jax.nn.softplus(V))
 

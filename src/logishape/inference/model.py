@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.appearance import Regions
-from logishape.core.arrays import AnyArray, as_double
+from logishape.core.arrays import AnyArray, as_double, as_vector
 from logishape.core.errors import InputError
 from logishape.shapes import AbstractShape
 
@@ -32,15 +32,15 @@ class Prior(eqx.Module):
         self.lower, self.upper = np.atleast_1d(as_double(lower)), np.atleast_1d(as_double(upper))
         _check_box(self.lower, self.upper)
         p = self.lower.shape[0]
-        self.mean = (self.lower + self.upper) / 2 if mean is None else np.atleast_1d(as_double(mean))
-        covariance = np.full(p, np.inf) if covariance is None else as_double(covariance)
-        covariance = np.diag(covariance) if covariance.ndim < 2 else covariance
-        if self.mean.shape != (p,) or covariance.shape != (p, p):
-            raise InputError(
-                f"the box has {p} parameters but the Gaussian's mean has shape {self.mean.shape} and its "
-                f"covariance {covariance.shape}; they must agree."
-            )
-        has_gaussian = np.isfinite(np.diag(covariance))
+        if mean is not None and covariance is None:
+            raise InputError("a prior mean was given without a covariance; give both, or neither for a flat prior.")
+        self.mean = (self.lower + self.upper) / 2 if mean is None else as_vector(mean, p, "the prior's mean")
+        if not np.all(np.isfinite(self.mean)):
+            raise InputError(f"the prior's mean must be finite but is {self.mean.tolist()}; check it.")
+        covariance = as_double(np.inf if covariance is None else covariance)
+        if covariance.ndim < 2:
+            covariance = np.diag(as_vector(covariance, p, "the prior's variances"))
+        has_gaussian = _has_gaussian(covariance, p)
         self.precision, log_det = _invert(covariance, has_gaussian)
         log_volume = np.sum(np.log(self.widths[~has_gaussian]))
         log_gaussian = 0.5 * log_det - 0.5 * np.log(2 * np.pi) * has_gaussian.sum()
@@ -54,10 +54,17 @@ class Prior(eqx.Module):
         sd: Mapping[str, float] | None = None,
     ) -> "Prior":
         """Bounds by parameter name; `sd` adds independent Gaussians about the middle of their intervals."""
-        lower = shape.theta({name: low for name, (low, _) in bounds.items()})
-        upper = shape.theta({name: high for name, (_, high) in bounds.items()})
-        sds = dict.fromkeys(shape.parameter_names, np.inf) | dict(sd or {})
-        return cls(lower, upper, covariance=shape.theta(sds) ** 2)
+        for name, interval in bounds.items():
+            if np.shape(interval) != (2,) or not interval[0] < interval[1]:
+                raise InputError(
+                    f"the bounds of {name} must be (lower, upper) but are {interval}; swap or widen them."
+                )
+        lower = shape.theta({name: interval[0] for name, interval in bounds.items()})
+        upper = shape.theta({name: interval[1] for name, interval in bounds.items()})
+        sds = shape.theta(dict.fromkeys(shape.parameter_names, np.inf) | dict(sd or {}))
+        if not np.all(sds > 0):
+            raise InputError(f"standard deviations must be positive but are {dict(sd or {})}; leave out flat ones.")
+        return cls(lower, upper, covariance=sds**2)
 
     @property
     def widths(self) -> Float[AnyArray, " p"]:
@@ -86,7 +93,7 @@ class Model(eqx.Module):
                 f"has {self.prior.lower.shape[0]}; give one interval a parameter."
             )
         length = self.reference_length
-        if isinstance(length, np.ndarray) and not (np.isfinite(length) and length > 0):
+        if isinstance(length, np.ndarray) and not (length.shape == () and np.isfinite(length) and length > 1e-30):
             raise InputError(f"the reference length must be positive but is {length}; try one voxel size in mm.")
 
     def with_reference_length(self, reference_length: Any) -> "Model":
@@ -101,11 +108,27 @@ class State(eqx.Module):
     regions: Regions
 
 
+def _has_gaussian(covariance: np.ndarray, p: int) -> np.ndarray:
+    """Which parameters have a finite variance, after checking the matrix."""
+    if covariance.shape != (p, p):
+        raise InputError(f"the box has {p} parameters but the prior's covariance has shape {covariance.shape}.")
+    has_gaussian = ~np.isposinf(np.diag(covariance))
+    if not np.all(np.isfinite(covariance[np.ix_(has_gaussian, has_gaussian)])):
+        raise InputError("the prior's covariance holds numbers that are not finite; use inf only on its diagonal.")
+    return has_gaussian
+
+
 def _check_box(lower: np.ndarray, upper: np.ndarray) -> None:
     if lower.shape != upper.shape or lower.ndim != 1:
-        raise InputError(f"the box needs as many lower as upper bounds but has {lower.shape} and {upper.shape}.")
-    if not np.all(np.isfinite(lower) & np.isfinite(upper)):
-        raise InputError("the box must be finite: its widths are the units of the parameters; use wide bounds.")
+        raise InputError(
+            f"the box needs as many lower as upper bounds but has {lower.shape} and {upper.shape}; give one of "
+            "each a parameter."
+        )
+    if not np.all(np.abs([lower, upper]) < 1e15):
+        raise InputError(
+            f"the box must be finite but goes from {lower.tolist()} to {upper.tolist()}; its widths are the units of "
+            "the parameters, so give the widest plausible values."
+        )
     if np.any(lower >= upper):
         raise InputError(
             f"every lower bound must be below its upper bound but parameter {int(np.argmax(lower >= upper))} "

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray, over_chunks, total
@@ -33,8 +34,10 @@ def evaluate_densities(observation: Observation, state: State) -> Densities:
 
 def log_likelihood(observation: Observation, V: Float[AnyArray, " n"], densities: Densities) -> Float[jax.Array, ""]:
     """sum_n w_n log p(I_n | theta), with the labels summed out."""
-    terms = log_marginal(V, densities.log_inside, densities.log_outside)
-    return total(observation.weights * terms)
+    # Relative to the larger density, which does not depend on the shape, so that its changes are not rounded away.
+    top = jnp.maximum(densities.log_inside, densities.log_outside)
+    terms = log_marginal(V, densities.log_inside - top, densities.log_outside - top)
+    return total(observation.weights * terms) + total(observation.weights * top)
 
 
 def log_joint(model: Model, observation: Observation, state: State) -> Float[jax.Array, ""]:

@@ -1,7 +1,10 @@
 """Settings of a fit, as one value."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
+
+import numpy as np
 
 from logishape.core.errors import InputError
 
@@ -21,7 +24,7 @@ class FitOptions:
     """
 
     method: Literal["gauss-newton", "bfgs"] = "gauss-newton"
-    anneal: tuple[float, ...] = ()
+    anneal: Sequence[float] = ()
     use_band: bool = True
     decrement_tolerance: float = 0.05
     rise_tolerance: float = 1e-3
@@ -32,10 +35,15 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         if self.method not in ("gauss-newton", "bfgs"):
-            raise InputError(f"method must be 'gauss-newton' or 'bfgs' but is {self.method!r}.")
-        if any(not factor > 0 for factor in self.anneal):
-            raise InputError(f"anneal must hold positive factors but is {self.anneal}; try (4.0, 2.0).")
-        if min(self.max_rounds, self.max_shape_steps, self.max_appearance_steps) < 1:
-            raise InputError("max_rounds, max_shape_steps and max_appearance_steps must be at least one.")
-        if not (self.decrement_tolerance > 0 and self.rise_tolerance > 0 and self.band_drift > 0):
-            raise InputError("tolerances and band_drift must be positive.")
+            raise InputError(f"method is {self.method!r} but must be 'gauss-newton' or 'bfgs'; use the first.")
+        factors = tuple(np.atleast_1d(np.asarray(self.anneal, dtype=float)).tolist())
+        object.__setattr__(self, "anneal", factors)  # a list would do for a user, but not for the compiler
+        if any(not 1 < factor < np.inf for factor in factors) or list(factors) != sorted(factors, reverse=True):
+            raise InputError(f"anneal must hold factors above one, largest first, but is {factors}; try (4.0, 2.0).")
+        for name in ("max_rounds", "max_shape_steps", "max_appearance_steps"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 1 <= value <= 10_000:
+                raise InputError(f"{name} must be a whole number from 1 to 10000 but is {value}; try the default.")
+        for name in ("decrement_tolerance", "rise_tolerance", "band_drift"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be positive but is {getattr(self, name)}; try the default.")

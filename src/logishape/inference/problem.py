@@ -66,7 +66,8 @@ class ShapeProblem(eqx.Module):
 
     def value(self, phi: Phi, V: Float[AnyArray, " k"]) -> Float[jax.Array, ""]:
         """The log joint at phi, whose logits are V; constants of the shape step left out."""
-        data = total(self.band.weights * log_marginal(V, self.band.log_odds, 0.0))
+        rho = self.band.log_odds
+        data = total(self.band.weights * log_marginal(V, jnp.minimum(rho, 0), jnp.minimum(-rho, 0)))
         offset = phi - whiten(self.model.prior, self.model.prior.mean)
         return data - 0.5 * offset @ self.prior_precision @ offset
 

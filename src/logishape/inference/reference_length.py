@@ -1,7 +1,7 @@
 """The reference length that makes the image most likely."""
 
 import dataclasses
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -33,7 +33,7 @@ def profile_reference_length(
     model: Model,
     observation: Observation,
     start: State,
-    lengths: Sequence[float],
+    lengths: Any,
     options: FitOptions | None = None,
 ) -> LengthProfile:
     """The profile of the log joint over increasing reference lengths, its maximum refined between them.
@@ -43,7 +43,9 @@ def profile_reference_length(
     """
     grid = np.asarray(lengths, dtype=np.float64)
     if grid.ndim != 1 or grid.size < 3 or not np.all(grid > 0) or not np.all(np.diff(grid) > 0):
-        raise InputError("give at least three positive, increasing reference lengths in mm.")
+        raise InputError(
+            f"expected at least three positive, increasing lengths (mm) but found {grid.tolist()}; try np.geomspace."
+        )
     fits: list[Fit] = []
     state = start
     for length in grid[::-1]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from logishape.core.arrays import AnyArray, double_precision
 from logishape.core.observation import Observation
+from logishape.inference.checks import check_state
 from logishape.inference.labels import e_step, prior_logit
 from logishape.inference.model import Model, State
 from logishape.inference.objective import evaluate_densities
@@ -43,6 +44,7 @@ def marginal_label_probability(
 def _mean_label(
     model: Model, observation: Observation, state: State, draws: np.ndarray, reference_length: Any
 ) -> np.ndarray:
+    check_state(model, observation, state)
     if reference_length is not None:
         model = model.with_reference_length(reference_length)
     with double_precision():

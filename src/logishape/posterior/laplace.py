@@ -10,6 +10,7 @@ from jaxtyping import Float
 from logishape.core.arrays import double_precision, to_host
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
+from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model
 from logishape.posterior.information import information
@@ -48,7 +49,7 @@ class ShapePosterior(eqx.Module):
     def sample(self, key: jax.Array, num_draws: int) -> Float[np.ndarray, "s p"]:
         """Draws within the box."""
         if num_draws < 1:
-            raise InputError(f"the number of draws must be positive but is {num_draws}.")
+            raise InputError(f"the number of draws must be positive but is {num_draws}; try 100.")
         return draw_truncated(key, self.mean, self.covariance, (self.lower, self.upper), num_draws)
 
     def interval(self, key: jax.Array, level: float = 0.9) -> Float[np.ndarray, "p 2"]:
@@ -72,12 +73,13 @@ def laplace(
 
     kind: "observed" is exact, second derivatives included; "complete" is the paper's and over-confident.
     effective_fraction: kappa, the share of voxels that count as independent; it tempers the data, not the prior.
-    The reference length must be the one of the fit.
+    The model must be the one of the fit; a fit that is not at a maximum has no such posterior (`FitError`).
     """
     if kind not in ("observed", "complete"):
-        raise InputError(f"kind must be 'observed' or 'complete' but is {kind!r}.")
+        raise InputError(f"kind is {kind!r} but must be 'observed' or 'complete' (the paper's); use the first.")
     if not 0 < effective_fraction <= 1:
         raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    check_state(model, observation, fit.check().state)
     with double_precision():
         info = to_host(eqx.filter_jit(information)(model, observation, fit.state))
     precision = model.prior.precision

@@ -3,10 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, as_double, like
+from logishape.core.arrays import AnyArray, as_double, as_vector, like
+from logishape.core.errors import InputError
 from logishape.core.rotations import rotation_matrix, rotation_matrix_2d
 from logishape.shapes.base import AbstractShape
 
@@ -27,7 +27,15 @@ class Posed(AbstractShape):
     def __init__(self, shape: AbstractShape, image_centre: object, model_centre: object = None):
         self.shape = shape
         self.image_centre = as_double(image_centre)
-        self.model_centre = np.zeros_like(self.image_centre) if model_centre is None else as_double(model_centre)
+        if self.image_centre.shape not in ((2,), (3,)):
+            raise InputError(
+                f"image_centre must be 2 or 3 numbers (mm) but has shape {self.image_centre.shape}; "
+                "give the middle of the object."
+            )
+        d = self.image_centre.shape[0]
+        self.model_centre = as_vector(0.0 if model_centre is None else model_centre, d, "model_centre")
+        if set(_POSE_NAMES[d]) & set(shape.parameter_names):
+            raise InputError("this shape has a pose already; one Posed is enough.")
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -1,0 +1,83 @@
+"""Checks at the border of a fit: one sentence instead of a NaN."""
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from logishape.appearance import ProbabilityMap
+from logishape.core.arrays import double_precision
+from logishape.core.errors import InputError
+from logishape.core.observation import Observation
+from logishape.inference.labels import prior_logit
+from logishape.inference.model import Model, State
+from logishape.inference.objective import log_joint
+
+
+def check_state(model: Model, observation: Observation, state: State) -> None:
+    """Raises unless the state belongs to the model, and the model to the observation."""
+    observation.checked()
+    names = model.shape.parameter_names
+    theta = np.asarray(state.theta)
+    if theta.shape != (len(names),):
+        raise InputError(
+            f"the shape has {len(names)} parameters ({', '.join(names)}) but {theta.size} values were given; "
+            "give one for each."
+        )
+    if not np.all(np.isfinite(theta)):
+        raise InputError(f"the parameters must be finite but are {theta.tolist()}; check them.")
+    _check_level(model, observation)
+    values = np.asarray(observation.intensities)
+    if isinstance(state.regions.inside, ProbabilityMap) and (values.min() < 0 or values.max() > 1):
+        raise InputError(
+            f"supervised regions read probabilities but the values lie in [{values.min():g}, {values.max():g}]; "
+            "observe the classifier's map, not the image."
+        )
+
+
+def check_start(model: Model, observation: Observation, start: State) -> None:
+    """Raises unless a fit can begin here: in the box, over voxels, with a finite log joint."""
+    check_state(model, observation, start)
+    names, theta, prior = model.shape.parameter_names, np.asarray(start.theta), model.prior
+    outside = (theta < prior.lower) | (theta > prior.upper)
+    if np.any(outside):
+        k = int(np.argmax(outside))
+        raise InputError(
+            f"the start has {names[k]} = {theta[k]:g}, outside the prior's box "
+            f"[{prior.lower[k]:g}, {prior.upper[k]:g}]; move the start or widen the box."
+        )
+    in_use = np.asarray(observation.weights) > 0
+    fewest = 2 ** (observation.ndim + 1)
+    if np.count_nonzero(in_use) < fewest:
+        raise InputError(
+            f"the observation has {np.count_nonzero(in_use)} voxels but a fit needs at least {fewest}; "
+            "enlarge the region."
+        )
+    with double_precision():
+        logits = np.asarray(eqx.filter_jit(prior_logit)(model, theta, observation.points))
+        height = float(eqx.filter_jit(log_joint)(model, observation, start))
+    if not np.all(np.isfinite(logits)):
+        raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
+    if logits[in_use].max() <= 0:
+        raise InputError(
+            "the starting shape contains no voxel of the observation; move the start to where the object is, "
+            "in world millimetres."
+        )
+    if not np.isfinite(height):
+        raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
+
+
+def _check_level(model: Model, observation: Observation) -> None:
+    points = np.asarray(observation.points)
+    try:
+        level = jax.eval_shape(model.shape.level, np.asarray(model.prior.mean, points.dtype), points)
+    except Exception as error:  # whatever the user's own formula raises
+        reason = str(error).strip().split("\n")[0].rstrip(".")
+        raise InputError(
+            f"the shape's level failed on {observation.ndim}D points ({type(error).__name__}: {reason}); shape and "
+            "image must live in the same space, and the formula must be written with jax.numpy."
+        ) from error
+    if getattr(level, "shape", None) != (len(points),):
+        raise InputError(
+            f"the shape's level must return one number a point, shape ({len(points)},), but returned "
+            f"{getattr(level, 'shape', type(level).__name__)}; drop extra axes."
+        )
