@@ -55,8 +55,8 @@ def like(tree: Any, reference: AnyArray) -> Any:
 
 
 def to_host(tree: Any) -> Any:
-    """The same tree with NumPy arrays in place of device arrays."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+    """The same tree with NumPy arrays, free to be changed, in place of device arrays."""
+    return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
 
 
 def total(values: AnyArray) -> jax.Array:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from logishape.core.arrays import AnyArray, double_precision
+from logishape.core.arrays import AnyArray, double_precision, to_host
 from logishape.core.observation import Observation
 from logishape.inference.checks import check_state
 from logishape.inference.labels import e_step, prior_logit
@@ -48,7 +48,7 @@ def _mean_label(
     if reference_length is not None:
         model = model.with_reference_length(reference_length)
     with double_precision():
-        return np.asarray(_average(model, observation, state, draws))
+        return to_host(_average(model, observation, state, draws))
 
 
 @eqx.filter_jit
