@@ -54,6 +54,13 @@ def test_values_are_painted_back_where_they_came_from(grid):
     np.testing.assert_array_equal(painted, np.where(chosen.reshape(shape), volume.data, -1.0))
 
 
+@pytest.mark.parametrize("reach", [1e3, 1e18, 1e300])
+def test_a_box_may_reach_far_beyond_the_image(grid, reach):
+    volume = numbered(*grid)
+    box = ([-reach] * volume.ndim, [reach] * volume.ndim)
+    np.testing.assert_array_equal(ls.Observation.from_volume(volume, box).intensities, volume.data.ravel())
+
+
 @pytest.mark.parametrize("off", [-1e-9, 0.0, 1e-9])
 def test_voxels_on_the_border_of_the_box_belong_whatever_the_rounding(grid, off):
     shape, affine = grid
@@ -145,7 +152,7 @@ _POINTS, _VALUES = np.zeros((4, 2)), np.arange(4.0)
     [
         (_POINTS, _VALUES[:3], None, r"shapes \(4, 2\), \(3,\) and \(3,\); flatten the image"),
         (_POINTS, _VALUES, np.ones(5), r"\(4, 2\), \(4,\) and \(5,\)"),
-        (_POINTS, _VALUES.reshape(2, 2), None, r"\(4, 2\), \(2, 2\) and \(2,\)"),
+        (_POINTS, _VALUES.reshape(2, 2), None, r"\(4, 2\), \(2, 2\) and \(2, 2\); flatten"),
         (_VALUES, _VALUES, None, r"\(4,\), \(4,\) and \(4,\)"),
         (np.zeros((0, 2)), [], None, "at least one voxel but none was given"),
         (_POINTS, [0, np.nan, np.inf, 1], None, "2 of 4 intensities are not finite; replace them"),
@@ -153,7 +160,7 @@ _POINTS, _VALUES = np.zeros((4, 2)), np.arange(4.0)
         (_POINTS + np.inf, _VALUES, None, "points are not finite; check the affine"),
         (_POINTS, _VALUES, [1, 1, 1, np.nan], "weights must be finite"),
         (_POINTS, _VALUES, [1, 1, 1, -0.1], "weights must be finite, not negative"),
-        (_POINTS, _VALUES, np.zeros(4), "not all zero; check the mask"),
+        (_POINTS, _VALUES, np.zeros(4), r"not all zero but lie in \[0.0, 0.0\]; use one for voxels"),
     ],
 )
 def test_loose_voxels_that_are_no_observation(points, intensities, weights, message):

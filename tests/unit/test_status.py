@@ -80,7 +80,9 @@ def test_stalled():
     """A level that lies about its derivative: no step along it can raise the log joint."""
 
     class Liar(ls.shapes.AbstractShape):
-        parameter_names = ("x", "y", "radius")
+        @property
+        def parameter_names(self):
+            return ("x", "y", "radius")
 
         def level(self, theta, points):
             import jax

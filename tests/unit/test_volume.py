@@ -142,9 +142,9 @@ _SINGULAR = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
         (np.zeros((0, 3)), np.eye(3), r"at least one voxel but the shape is \(0, 3\)"),
         (np.zeros((3, 3)), np.eye(4), r"2D image needs an affine of shape \(3, 3\) but it is \(4, 4\)"),
         (np.zeros((3, 3, 3)), np.eye(3), r"3D image needs .* \(3, 3\); use Volume.from_spacing"),
-        (np.zeros((3, 3)), np.diag([1.0, np.nan, 1.0]), "must be finite and invertible"),
-        (np.zeros((3, 3)), np.diag([1.0, 0.0, 1.0]), "must be finite and invertible"),
-        (np.zeros((3, 3)), _SINGULAR, "must be finite and invertible"),
+        (np.zeros((3, 3)), np.diag([1.0, np.nan, 1.0]), "must be finite but is not; check spacing"),
+        (np.zeros((3, 3)), np.diag([1.0, 0.0, 1.0]), "must be invertible but .*; check spacing and axes"),
+        (np.zeros((3, 3)), _SINGULAR, "must be invertible but .*; check spacing and axes"),
     ],
 )
 def test_what_is_no_image(data, affine, message):
@@ -156,3 +156,18 @@ def test_data_of_another_shape_does_not_fit_the_grid():
     volume = ls.Volume.from_spacing(np.zeros((4, 5, 6)))
     with pytest.raises(ls.InputError, match=r"data has shape \(4, 5, 5\) but the grid is \(4, 5, 6\); resample"):
         volume.with_data(np.zeros((4, 5, 5)))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_voxels_may_be_tiny(d):
+    volume = ls.Volume.from_spacing(np.zeros((3,) * d), 1e-5)
+    assert volume.voxel_size == pytest.approx(1e-5**d)
+    np.testing.assert_allclose(volume.to_index(volume.to_world([1, 2, 0][:d])), [1, 2, 0][:d], rtol=0, atol=1e-12)
+
+
+def test_volumes_may_be_compared():
+    # Equal means the same volume; comparing the data of two would ask for the truth of an array.
+    volume = numbered(*GRIDS["straight 2D"][:2])
+    copy = ls.Volume(volume.data.copy(), volume.affine.copy())
+    assert volume != copy
+    assert len({volume, copy, volume}) == 2

@@ -3,6 +3,7 @@
 from logishape.core.errors import FitError, InputError, LogishapeError
 from logishape.core.observation import Observation, select_voxels
 from logishape.core.rotations import (
+    apply_matrix,
     cross_matrix,
     right_jacobian,
     rotation_matrix,
@@ -19,6 +20,7 @@ __all__ = [
     "Observation",
     "Status",
     "Volume",
+    "apply_matrix",
     "cross_matrix",
     "right_jacobian",
     "rotation_matrix",

@@ -32,7 +32,7 @@ def double_precision() -> AbstractContextManager[Any]:
 
 def as_double(value: Any) -> Any:
     """The value as a NumPy array of doubles; a traced value stays as it is, for code under `jit` or `vmap`."""
-    return value if isinstance(value, jax.core.Tracer) else np.asarray(value, dtype=np.float64)
+    return value if isinstance(value, jax.core.Tracer) else np.array(value, dtype=np.float64)
 
 
 def as_vector(value: Any, size: int, name: str) -> np.ndarray:

@@ -56,6 +56,14 @@ def right_jacobian(r: Float[AnyArray, " 3"]) -> Float[jax.Array, "3 3"]:
     return jnp.eye(3, dtype=k.dtype) - _cosine_ratio(s) * k + _cubic_ratio(s) * (k @ k)
 
 
+def apply_matrix(matrix: Float[AnyArray, "d d"], vectors: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
+    """matrix @ v for each row v, written as a sum.
+
+    It fuses with what surrounds it, and a GPU does not round it to ten bits as it does a matrix product.
+    """
+    return jnp.sum(matrix * vectors[:, None, :], axis=-1)
+
+
 def rotation_vector(matrix: Float[AnyArray, "3 3"]) -> Float[jax.Array, " 3"]:
     """The rotation vector of a rotation matrix, of length at most pi.
 

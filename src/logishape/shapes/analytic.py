@@ -84,8 +84,8 @@ def _gauge(scaled: AnyArray, exponents: AnyArray) -> jax.Array:
 
 
 def _power_norm(vector: AnyArray, exponent: AnyArray) -> jax.Array:
-    """(sum |v|^e)^(1/e), scaled by its largest entry so that it neither overflows nor meets log 0."""
+    """(sum |v|^e)^(1/e), which neither overflows nor meets log 0."""
     # Not jnp.abs: its derivative at zero is zero, and the level at the very centre would have no slope.
     size = jnp.where(vector < 0, -vector, vector) + jnp.asarray(1e-9, vector.dtype)
-    largest = jax.lax.stop_gradient(jnp.max(size))
-    return largest * jnp.sum((size / largest) ** exponent) ** (1 / exponent)
+    # Through exp and log, which compile to vector code; a power of two floats does not.
+    return jnp.exp(jax.nn.logsumexp(exponent * jnp.log(size)) / exponent)

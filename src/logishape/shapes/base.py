@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -46,19 +47,45 @@ class AbstractShape(eqx.Module):
         return np.array([values[name] for name in self.parameter_names], dtype=np.float64)
 
 
-def level_and_jacobian(
-    shape: AbstractShape, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]
-) -> tuple[Float[jax.Array, " n"], Float[jax.Array, "n p"]]:
-    """The level and its exact derivatives in `theta` at each point.
+class AbstractShapeWithDerivatives(AbstractShape):
+    """A shape that knows its derivatives better than automatic differentiation would find them."""
 
-    Reverse mode point by point: one backward pass gives all p derivatives, whatever p.
+    @abc.abstractmethod
+    def derivatives(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> "Derivatives":
+        """The level and its derivatives in parameters and position, exact."""
+
+
+class Derivatives(NamedTuple):
+    """The level at each point, its derivatives in the parameters, and its gradient in space."""
+
+    level: Float[AnyArray, " n"]
+    jacobian: Float[AnyArray, "n p"]
+    gradient: Float[AnyArray, "n d"]
+
+
+def derivatives(shape: AbstractShape, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Derivatives:
+    """The level and its exact derivatives at each point.
+
+    Reverse mode point by point: one backward pass gives all p + d derivatives, whatever p.
     """
+    theta, points = jnp.asarray(theta), jnp.asarray(points)
+    if isinstance(shape, AbstractShapeWithDerivatives):
+        return shape.derivatives(theta, points)
 
     def at_point(parameters: jax.Array, point: jax.Array) -> jax.Array:
         return shape.level(parameters, point[None])[0]
 
-    value_and_grad = jax.vmap(jax.value_and_grad(at_point), in_axes=(None, 0))
-    return value_and_grad(jnp.asarray(theta), jnp.asarray(points))
+    value_and_grad = jax.vmap(jax.value_and_grad(at_point, argnums=(0, 1)), in_axes=(None, 0))
+    level, (jacobian, gradient) = value_and_grad(theta, points)
+    return Derivatives(level, jacobian, gradient)
+
+
+def level_and_jacobian(
+    shape: AbstractShape, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]
+) -> tuple[Float[jax.Array, " n"], Float[jax.Array, "n p"]]:
+    """The level and its exact derivatives in `theta` at each point."""
+    found = derivatives(shape, theta, points)
+    return found.level, found.jacobian
 
 
 def safe_norm(vector: Float[AnyArray, "... d"]) -> Float[jax.Array, "..."]:

@@ -7,13 +7,13 @@ from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray, as_double, as_vector, like
 from logishape.core.errors import InputError
-from logishape.core.rotations import rotation_matrix, rotation_matrix_2d
-from logishape.shapes.base import AbstractShape
+from logishape.core.rotations import apply_matrix, right_jacobian, rotation_matrix, rotation_matrix_2d
+from logishape.shapes.base import AbstractShape, AbstractShapeWithDerivatives, Derivatives, derivatives
 
 _POSE_NAMES = {2: ("tx", "ty", "angle"), 3: ("tx", "ty", "tz", "rx", "ry", "rz")}
 
 
-class Posed(AbstractShape):
+class Posed(AbstractShapeWithDerivatives):
     """A shape seen through a rigid motion: level(theta, R (x - image_centre) + model_centre + t).
 
     Parameters: translation t (mm), rotation (rad; a rotation vector in space, an angle in the plane), then
@@ -44,15 +44,38 @@ class Posed(AbstractShape):
 
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
         """The shape's level at the moved points."""
-        translation, rotation, shape_theta = self._split(theta)
-        # Centres enter in the points' precision, so that a single-precision image stays single.
-        centre, target = like((self.image_centre, self.model_centre), points)
-        return self.shape.level(shape_theta, (points - centre) @ rotation.T + target + translation)
+        _, moved = self._move(theta, points)
+        return self.shape.level(self._split(theta)[2], moved)
+
+    def derivatives(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Derivatives:
+        """The shape's derivatives, and those of the pose by the chain rule: no pass through the rotation per point.
+
+        d/dt = grad S; d/dr = J_r' (x cross R' grad S) with the right Jacobian of the rotation, finite at r = 0
+        (the paper's form is equal but 0/0 there); in the plane the cross product is a number.
+        """
+        centred, moved = self._move(theta, points)
+        _, rotation, shape_theta = self._split(theta)
+        inner = derivatives(self.shape, shape_theta, moved)
+        gradient = apply_matrix(rotation.T, inner.gradient)
+        if centred.shape[1] == 2:
+            turn = (centred[:, 0] * gradient[:, 1] - centred[:, 1] * gradient[:, 0])[:, None]
+        else:
+            turn = apply_matrix(right_jacobian(theta[3:6]).T, jnp.cross(centred, gradient))
+        jacobian = jnp.concatenate([inner.gradient, turn, inner.jacobian], axis=1)
+        return Derivatives(inner.level, jacobian, gradient)
 
     def to_world(self, theta: Float[AnyArray, " p"], model_points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
         """World positions of points given in the shape's own frame: x = R'(y - t - model_centre) + image_centre."""
         translation, rotation, _ = self._split(theta)
-        return (model_points - self.model_centre - translation) @ rotation + self.image_centre
+        return apply_matrix(rotation.T, model_points - self.model_centre - translation) + self.image_centre
+
+    def _move(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> tuple[jax.Array, jax.Array]:
+        """Points from the image centre, and where the motion takes them in the shape's frame."""
+        translation, rotation, _ = self._split(theta)
+        # Centres enter in the points' precision, so that a single-precision image stays single.
+        centre, target = like((self.image_centre, self.model_centre), points)
+        centred = points - centre
+        return centred, apply_matrix(rotation, centred) + target + translation
 
     def _split(self, theta: Float[AnyArray, " p"]) -> tuple[jax.Array, jax.Array, jax.Array]:
         theta = jnp.asarray(theta)
