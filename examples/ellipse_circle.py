@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 
 import logishape as ls
 
@@ -115,8 +116,8 @@ def draw(experiment: Experiment, path: Path) -> None:
     best = experiment.profile.best_fit.parameters
     x0, y0, r0 = experiment.start.theta
     axes[0].imshow(experiment.volume.data.T, **grey)
-    axes[0].add_patch(plt.Circle((x0, y0), r0, fill=False, color="tab:red", lw=2, label="start"))
-    circle = plt.Circle((best["x"], best["y"]), best["radius"], fill=False, color="white", lw=2, label="circle")
+    axes[0].add_patch(Circle((x0, y0), r0, fill=False, color="tab:red", lw=2, label="start"))
+    circle = Circle((best["x"], best["y"]), best["radius"], fill=False, color="white", lw=2, label="circle")
     axes[0].add_patch(circle)
     _contour(axes[0], experiment.probability["optimal"], extent, "gold")
     axes[0].plot([], [], color="gold", lw=2, label="labels")

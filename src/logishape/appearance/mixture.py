@@ -46,7 +46,7 @@ class PseudoCounts(eqx.Module):
         for leaf in jax.tree.leaves(self):
             if isinstance(leaf, np.ndarray) and not (np.all(np.isfinite(leaf)) and np.all(leaf >= 0)):
                 raise InputError(
-                    f"pseudo-counts must be finite, not negative but are {leaf.tolist()}; zero is no prior."
+                    f"pseudo-counts must be finite and not negative but are {leaf.tolist()}; zero is no prior."
                 )
 
     @classmethod

@@ -39,7 +39,7 @@ def as_vector(value: Any, size: int, name: str) -> np.ndarray:
     """`size` doubles, one number standing for all; else an `InputError` that calls them `name`."""
     vector = as_double(value)
     if vector.shape not in ((), (1,), (size,)):
-        raise InputError(f"{name} must be one number or {size} but has shape {vector.shape}; give one for each.")
+        raise InputError(f"expected one number or {size} for {name} but found shape {vector.shape}; give {size}.")
     return np.broadcast_to(vector, (size,)).copy()
 
 

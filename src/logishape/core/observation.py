@@ -30,12 +30,14 @@ class Observation(eqx.Module):
     ) -> "Observation":
         """An observation from loose points `(n, d)`, with weights of one unless given; checked."""
         if np.dtype(dtype) not in (np.float32, np.float64):
-            raise InputError(f"an observation is single or double precision but dtype is {dtype}; use np.float32.")
-        if np.ma.isMaskedArray(intensities) or np.iscomplexobj(intensities):
-            raise InputError("intensities must be plain real numbers; give a masked array's mask as `mask`.")
-        intensities = np.asarray(intensities, dtype)
-        weights = np.asarray(np.ones(intensities.shape) if weights is None else weights, dtype)
-        points = np.asarray(points, dtype)
+            name = np.dtype(dtype).name
+            raise InputError(f"an observation is single or double precision but dtype is {name}; use np.float32.")
+        for name, given in (("points", points), ("intensities", intensities), ("weights", weights)):
+            if np.ma.isMaskedArray(given) or np.iscomplexobj(given):
+                raise InputError(f"{name} must be plain real numbers, not masked or complex; use weights of zero.")
+        with np.errstate(over="ignore"):  # what overflows in single precision is found below
+            intensities, points = np.asarray(intensities, dtype), np.asarray(points, dtype)
+            weights = np.asarray(np.ones(intensities.shape) if weights is None else weights, dtype)
         _check(points, intensities, weights)
         return cls(points, intensities, weights)
 
@@ -105,7 +107,7 @@ def select_voxels(volume: Volume, box: Any = None, mask: Any = None) -> tuple[tu
 
 def _select_box(volume: Volume, box: Any) -> tuple[tuple[slice, ...], np.ndarray]:
     if len(box) != 2:
-        raise InputError(f"a box is two corners, (lower, upper) in mm, but {len(box)} were given.")
+        raise InputError(f"a box has two corners but this one has {len(box)}; give (lower, upper) in mm.")
     lower, upper = (np.asarray(corner, dtype=np.float64) for corner in box)
     block = volume.index_bounds(lower, upper)
     grid = np.indices(tuple(s.stop - s.start for s in block))
@@ -136,7 +138,7 @@ def _check(points: np.ndarray, intensities: np.ndarray, weights: np.ndarray) -> 
             f"{intensities.shape} and {weights.shape}; flatten the image and keep the order."
         )
     if points.shape[1] not in (2, 3):
-        raise InputError(f"points must have 2 or 3 coordinates but have {points.shape[1]}; drop the others.")
+        raise InputError(f"points must have 2 or 3 coordinates but have {points.shape[1]}; give (x, y) or (x, y, z).")
     if n == 0:
         raise InputError("an observation needs at least one voxel but none was given; check the region.")
     num_bad = int(np.count_nonzero(~np.isfinite(intensities)))

@@ -20,6 +20,8 @@ class Volume:
     affine: np.ndarray
 
     def __post_init__(self) -> None:
+        if np.ma.isMaskedArray(self.data):
+            raise InputError("the image is a masked array; give its data here and its mask to the Observation.")
         data, affine = np.asarray(self.data), np.asarray(self.affine, dtype=np.float64)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "affine", affine)
@@ -91,8 +93,8 @@ class Volume:
         _check_corners(lower, upper, self.ndim)
         corners = np.stack(np.meshgrid(*zip(lower, upper, strict=True), indexing="ij"), axis=-1)
         index = self.to_index(corners.reshape(-1, self.ndim))
-        first = np.maximum(np.floor(index.min(axis=0)).astype(int), 0)
-        last = np.minimum(np.ceil(index.max(axis=0)).astype(int) + 1, self.shape)
+        first = np.clip(np.floor(index.min(axis=0)), 0, self.shape).astype(int)
+        last = np.clip(np.ceil(index.max(axis=0)) + 1, 0, self.shape).astype(int)
         return tuple(slice(int(a), max(int(b), int(a))) for a, b in zip(first, last, strict=True))
 
 
@@ -101,10 +103,10 @@ def _check_affine(affine: np.ndarray, d: int) -> None:
         raise InputError("the affine must be finite but is not; check spacing and axes.")
     last = affine[d]
     if not np.array_equal(last, np.eye(d + 1)[d]):
-        raise InputError(f"the affine's last row must be 0 ... 0 1 but is {last.tolist()}; transpose it?")
+        raise InputError(f"the affine's last row must be 0 ... 0 1 but is {last.tolist()}; try its transpose.")
     axes = affine[:d, :d]
     if abs(np.linalg.det(axes)) <= 1e-9 * np.prod(np.linalg.norm(axes, axis=0)):
-        raise InputError("the affine must be invertible but its axes lie in one plane; check spacing and axes.")
+        raise InputError("the affine must be invertible but an axis has no length or two are parallel; check it.")
 
 
 def _check_corners(lower: Any, upper: Any, d: int) -> None:

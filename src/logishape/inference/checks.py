@@ -2,9 +2,10 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from logishape.appearance import ProbabilityMap
+from logishape.appearance import Fixed, ProbabilityMap
 from logishape.core.arrays import double_precision
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
@@ -20,18 +21,25 @@ def check_state(model: Model, observation: Observation, state: State) -> None:
     theta = np.asarray(state.theta)
     if theta.shape != (len(names),):
         raise InputError(
-            f"the shape has {len(names)} parameters ({', '.join(names)}) but {theta.size} values were given; "
+            f"the shape has {len(names)} parameters ({', '.join(names)}) but theta has shape {theta.shape}; "
             "give one for each."
         )
     if not np.all(np.isfinite(theta)):
         raise InputError(f"the parameters must be finite but are {theta.tolist()}; check them.")
     _check_level(model, observation)
     values = np.asarray(observation.intensities)
-    if isinstance(state.regions.inside, ProbabilityMap) and (values.min() < 0 or values.max() > 1):
+    is_supervised = any(isinstance(leaf, ProbabilityMap) for leaf in _appearances(state))
+    if is_supervised and (values.min() < 0 or values.max() > 1):
         raise InputError(
             f"supervised regions read probabilities but the values lie in [{values.min():g}, {values.max():g}]; "
             "observe the classifier's map, not the image."
         )
+
+
+def _appearances(state: State) -> list:
+    """Both appearances, what a `Fixed` holds included."""
+    both = (state.regions.inside, state.regions.outside)
+    return [one.appearance if isinstance(one, Fixed) else one for one in both]
 
 
 def check_start(model: Model, observation: Observation, start: State) -> None:
@@ -59,7 +67,7 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
         raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
     if logits[in_use].max() <= 0:
         raise InputError(
-            "the starting shape contains no voxel of the observation; move the start to where the object is, "
+            "the starting shape contains no voxel of the observation with a weight; move the start to where the object is, "
             "in world millimetres."
         )
     if not np.isfinite(height):
@@ -71,13 +79,14 @@ def _check_level(model: Model, observation: Observation) -> None:
     try:
         level = jax.eval_shape(model.shape.level, np.asarray(model.prior.mean, points.dtype), points)
     except Exception as error:  # whatever the user's own formula raises
-        reason = str(error).strip().split("\n")[0].rstrip(".")
+        reason = (str(error).strip() or "no reason given").split("\n")[0].split(". ")[0].rstrip(".")
         raise InputError(
             f"the shape's level failed on {observation.ndim}D points ({type(error).__name__}: {reason}); shape and "
-            "image must live in the same space, and the formula must be written with jax.numpy."
+            "image must live in the same space, and the formula must use jax.numpy, with jnp.where for if."
         ) from error
-    if getattr(level, "shape", None) != (len(points),):
+    found = (getattr(level, "shape", None), getattr(level, "dtype", None))
+    if found[0] != (len(points),) or not jnp.issubdtype(found[1], jnp.floating):
         raise InputError(
-            f"the shape's level must return one number a point, shape ({len(points)},), but returned "
-            f"{getattr(level, 'shape', type(level).__name__)}; drop extra axes."
+            f"the shape's level must return one float a point, shape ({len(points)},), but returned shape {found[0]} "
+            f"of {found[1]}; return millimetres, positive inside."
         )

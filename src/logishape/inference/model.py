@@ -57,14 +57,14 @@ class Prior(eqx.Module):
         for name, interval in bounds.items():
             if np.shape(interval) != (2,) or not interval[0] < interval[1]:
                 raise InputError(
-                    f"the bounds of {name} must be (lower, upper) but are {interval}; swap or widen them."
+                    f"the bounds of {name} must be two numbers, the lower first, but are {interval}; mend them."
                 )
         lower = shape.theta({name: interval[0] for name, interval in bounds.items()})
         upper = shape.theta({name: interval[1] for name, interval in bounds.items()})
         sds = shape.theta(dict.fromkeys(shape.parameter_names, np.inf) | dict(sd or {}))
         if not np.all(sds > 0):
             raise InputError(f"standard deviations must be positive but are {dict(sd or {})}; leave out flat ones.")
-        return cls(lower, upper, covariance=sds**2)
+        return cls(lower, upper, covariance=np.where(sds < 1e100, np.minimum(sds, 1e100) ** 2, np.inf))
 
     @property
     def widths(self) -> Float[AnyArray, " p"]:
@@ -94,7 +94,10 @@ class Model(eqx.Module):
             )
         length = self.reference_length
         if isinstance(length, np.ndarray) and not (length.shape == () and np.isfinite(length) and length > 1e-30):
-            raise InputError(f"the reference length must be positive but is {length}; try one voxel size in mm.")
+            found = length.tolist()
+            raise InputError(
+                f"the reference length must be one positive number but is {found}; try a voxel size in mm."
+            )
 
     def with_reference_length(self, reference_length: Any) -> "Model":
         """The same shape and prior with another reference length."""
@@ -111,10 +114,15 @@ class State(eqx.Module):
 def _has_gaussian(covariance: np.ndarray, p: int) -> np.ndarray:
     """Which parameters have a finite variance, after checking the matrix."""
     if covariance.shape != (p, p):
-        raise InputError(f"the box has {p} parameters but the prior's covariance has shape {covariance.shape}.")
+        raise InputError(
+            f"the box has {p} parameters but the prior's covariance has shape {covariance.shape}; they must agree."
+        )
     has_gaussian = ~np.isposinf(np.diag(covariance))
-    if not np.all(np.isfinite(covariance[np.ix_(has_gaussian, has_gaussian)])):
-        raise InputError("the prior's covariance holds numbers that are not finite; use inf only on its diagonal.")
+    variances = np.diag(covariance)[has_gaussian]
+    if not np.all(np.isfinite(covariance[np.ix_(has_gaussian, has_gaussian)])) or np.any(np.abs(variances) < 1e-100):
+        raise InputError(
+            "the prior's covariance holds variances that are not finite or vanish; use inf only on its diagonal."
+        )
     return has_gaussian
 
 
@@ -126,7 +134,7 @@ def _check_box(lower: np.ndarray, upper: np.ndarray) -> None:
         )
     if not np.all(np.abs([lower, upper]) < 1e15):
         raise InputError(
-            f"the box must be finite but goes from {lower.tolist()} to {upper.tolist()}; its widths are the units of "
+            f"the box must stay below 1e15 but goes from {lower.tolist()} to {upper.tolist()}; its widths are the units of "
             "the parameters, so give the widest plausible values."
         )
     if np.any(lower >= upper):

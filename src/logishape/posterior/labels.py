@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logishape.core.arrays import AnyArray, double_precision, to_host
+from logishape.core.errors import InputError
 from logishape.core.observation import Observation
 from logishape.inference.checks import check_state
 from logishape.inference.labels import e_step, prior_logit
@@ -48,7 +49,10 @@ def _mean_label(
     if reference_length is not None:
         model = model.with_reference_length(reference_length)
     with double_precision():
-        return to_host(_average(model, observation, state, draws))
+        labels = to_host(_average(model, observation, state, draws))
+    if not np.all(np.isfinite(labels)):
+        raise InputError("the label probabilities are not finite; check the scales of the appearances.")
+    return labels
 
 
 @eqx.filter_jit

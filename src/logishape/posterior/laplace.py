@@ -108,8 +108,10 @@ def laplace(
 def _invert(precision: np.ndarray, widths: np.ndarray) -> np.ndarray | None:
     """The inverse, or None where the matrix is not safely positive definite in units of the box widths."""
     whitened = widths[:, None] * precision * widths
+    if not np.all(np.isfinite(whitened)):
+        return None
     values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
-    if not np.all(np.isfinite(values)) or values[0] <= max(1e-12 * values[-1], 1e-6):
+    if values[0] <= max(1e-12 * values[-1], 1e-6):
         return None
     covariance = (vectors / values) @ vectors.T
     return widths[:, None] * covariance * widths

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,10 +21,14 @@ class AbstractShape(eqx.Module):
     (the value at one point may not depend on the others); derivatives, batches and GPUs follow from it.
     """
 
-    @property
-    @abc.abstractmethod
-    def parameter_names(self) -> tuple[str, ...]:
-        """A name for each entry of `theta`, in order."""
+    if TYPE_CHECKING:
+        parameter_names: ClassVar[Any]  # a class attribute and a property are both fine
+    else:
+
+        @property
+        @abc.abstractmethod
+        def parameter_names(self) -> tuple[str, ...]:
+            """A name for each entry of `theta`, in order."""
 
     @abc.abstractmethod
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
