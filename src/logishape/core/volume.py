@@ -43,8 +43,7 @@ class Volume:
     @classmethod
     def from_spacing(cls, data: Any, spacing: Any = 1.0, origin: Any = 0.0) -> "Volume":
         """A volume whose axes are the world axes, with voxel size `spacing` and first voxel at `origin` (mm)."""
-        data = np.asarray(data)
-        d = data.ndim
+        d = np.ndim(data)
         affine = np.eye(d + 1)
         affine[:d, :d] = np.diag(as_vector(spacing, d, "spacing"))
         affine[:d, d] = as_vector(origin, d, "origin")
@@ -103,10 +102,14 @@ def _check_affine(affine: np.ndarray, d: int) -> None:
         raise InputError("the affine must be finite but is not; check spacing and axes.")
     last = affine[d]
     if not np.array_equal(last, np.eye(d + 1)[d]):
-        raise InputError(f"the affine's last row must be 0 ... 0 1 but is {last.tolist()}; try its transpose.")
+        raise InputError(
+            f"the affine's last row must be {np.eye(d + 1)[d].tolist()} but is {last.tolist()}; try its transpose."
+        )
     axes = affine[:d, :d]
     if abs(np.linalg.det(axes)) <= 1e-9 * np.prod(np.linalg.norm(axes, axis=0)):
-        raise InputError("the affine must be invertible but an axis has no length or two are parallel; check it.")
+        raise InputError(
+            "the affine must be invertible but an axis has no length or two are parallel; check spacing and axes."
+        )
 
 
 def _check_corners(lower: Any, upper: Any, d: int) -> None:

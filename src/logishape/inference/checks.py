@@ -67,8 +67,8 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
         raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
     if logits[in_use].max() <= 0:
         raise InputError(
-            "the starting shape contains no voxel of the observation with a weight; move the start to where the object is, "
-            "in world millimetres."
+            "the starting shape contains no voxel of the observation with a weight; move the start to where the object "
+            "is, in world millimetres."
         )
     if not np.isfinite(height):
         raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
@@ -84,9 +84,9 @@ def _check_level(model: Model, observation: Observation) -> None:
             f"the shape's level failed on {observation.ndim}D points ({type(error).__name__}: {reason}); shape and "
             "image must live in the same space, and the formula must use jax.numpy, with jnp.where for if."
         ) from error
-    found = (getattr(level, "shape", None), getattr(level, "dtype", None))
-    if found[0] != (len(points),) or not jnp.issubdtype(found[1], jnp.floating):
+    shape, dtype = np.shape(level), getattr(level, "dtype", np.dtype(object))
+    if shape != (len(points),) or not jnp.issubdtype(dtype, jnp.floating):
         raise InputError(
-            f"the shape's level must return one float a point, shape ({len(points)},), but returned shape {found[0]} "
-            f"of {found[1]}; return millimetres, positive inside."
+            f"the shape's level must return one float a point, shape ({len(points)},), but returned shape {shape} "
+            f"of {dtype}; return millimetres, positive inside."
         )

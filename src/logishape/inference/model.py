@@ -134,8 +134,8 @@ def _check_box(lower: np.ndarray, upper: np.ndarray) -> None:
         )
     if not np.all(np.abs([lower, upper]) < 1e15):
         raise InputError(
-            f"the box must stay below 1e15 but goes from {lower.tolist()} to {upper.tolist()}; its widths are the units of "
-            "the parameters, so give the widest plausible values."
+            f"the box must stay below 1e15 but goes from {lower.tolist()} to {upper.tolist()}; its widths are the "
+            "units of the parameters, so give the widest plausible values."
         )
     if np.any(lower >= upper):
         raise InputError(

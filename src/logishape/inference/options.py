@@ -43,7 +43,7 @@ class FitOptions:
             raise InputError(f"anneal must hold factors above one, largest first, but is {factors}; try (4.0, 2.0).")
         for name in ("max_rounds", "max_shape_steps", "max_appearance_steps"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or not 1 <= value <= 10_000:
+            if not isinstance(value, numbers.Integral) or not 1 <= int(value) <= 10_000:
                 raise InputError(f"{name} must be a whole number from 1 to 10000 but is {value}; try the default.")
         for name in ("decrement_tolerance", "rise_tolerance", "band_drift"):
             if not 0 < getattr(self, name) < np.inf:
