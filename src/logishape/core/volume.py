@@ -47,7 +47,7 @@ class Volume:
         affine = np.eye(d + 1)
         affine[:d, :d] = np.diag(as_vector(spacing, d, "spacing"))
         affine[:d, d] = as_vector(origin, d, "origin")
-        return cls(data, affine)
+        return cls(np.asanyarray(data), affine)  # a masked array stays one, and is refused
 
     @property
     def ndim(self) -> int:

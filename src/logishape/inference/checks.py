@@ -67,8 +67,8 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
         raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
     if logits[in_use].max() <= 0:
         raise InputError(
-            "the starting shape contains no voxel of the observation with a weight; move the start to where the object "
-            "is, in world millimetres."
+            "the starting shape contains no voxel of the observation with a weight; move the start to where the "
+            "object is, in world millimetres."
         )
     if not np.isfinite(height):
         raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
