@@ -17,6 +17,7 @@ from logishape.inference import (
     Prior,
     State,
     fit,
+    fit_batch,
     profile_reference_length,
 )
 from logishape.posterior import (
@@ -51,6 +52,7 @@ __all__ = [
     "appearance",
     "core",
     "fit",
+    "fit_batch",
     "inference",
     "label_probability",
     "laplace",

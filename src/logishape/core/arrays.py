@@ -5,8 +5,8 @@ solves and everything a user reads are double. `double_precision` scopes that to
 own `jax_enable_x64` is never flipped.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -25,9 +25,15 @@ else:
 CHUNK = 65536  # points per pass: bounds the memory of Jacobians, large enough to keep all cores busy
 
 
-def double_precision() -> AbstractContextManager[Any]:
-    """A scope in which 64-bit floats exist; outside it nothing changes for the caller."""
-    return jax.enable_x64(True)
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """A scope in which 64-bit floats exist; outside it nothing changes for the caller.
+
+    Matrix products of single floats keep their precision too: a GPU would round them to ten bits by default,
+    in a user's level as in ours.
+    """
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
 
 
 def as_double(value: Any) -> Any:

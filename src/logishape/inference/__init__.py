@@ -2,7 +2,7 @@
 
 from logishape.inference.band import is_active
 from logishape.inference.box import minimise_in_box
-from logishape.inference.fit import Fit, fit
+from logishape.inference.fit import Fit, fit, fit_batch
 from logishape.inference.labels import (
     e_step,
     expected_label,
@@ -25,6 +25,7 @@ __all__ = [
     "e_step",
     "expected_label",
     "fit",
+    "fit_batch",
     "is_active",
     "log_joint",
     "log_marginal",

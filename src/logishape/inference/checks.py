@@ -1,5 +1,7 @@
 """Checks at the border of a fit: one sentence instead of a NaN."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -72,6 +74,23 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
         )
     if not np.isfinite(height):
         raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
+
+
+def check_batch(observations: Sequence[Observation], starts: Sequence[State]) -> None:
+    """Raises unless the cases can be stacked: as many starts as images, all of one kind."""
+    if not observations or len(observations) != len(starts):
+        raise InputError(
+            f"a batch needs as many starts as observations and at least one but has {len(observations)} observations "
+            f"and {len(starts)} starts; give one start each."
+        )
+    kinds = {(observation.ndim, np.dtype(observation.points.dtype).name) for observation in observations}
+    if len(kinds) > 1:
+        raise InputError(f"a batch has images of one dimension and precision but found {sorted(kinds)}; split it.")
+    structures = {
+        (jax.tree.structure(start), tuple(np.shape(leaf) for leaf in jax.tree.leaves(start))) for start in starts
+    }
+    if len(structures) > 1:
+        raise InputError("the starts of a batch must have the same kinds of appearance; split the batch.")
 
 
 def _check_level(model: Model, observation: Observation) -> None:

@@ -61,7 +61,7 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""]) -> 
     ridge = damping * jnp.diag(undamped)
 
     def moved(delta: jax.Array) -> jax.Array:
-        return V + jnp.matmul(D, delta.astype(D.dtype), precision=jax.lax.Precision.HIGHEST)
+        return V + jnp.matmul(D, delta.astype(D.dtype))
 
     def energy(delta: jax.Array) -> jax.Array:
         logits = moved(delta)

@@ -1,6 +1,8 @@
 """The fit: checks at the border, one compiled loop of EM rounds for each reference length, and its outcome."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,18 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from logishape.core.arrays import double_precision, to_host, total
+from logishape.core.arrays import double_precision, to_host
 from logishape.core.errors import FitError
 from logishape.core.observation import Observation
 from logishape.core.status import Status
-from logishape.inference.band import gather, is_active, padded_size
-from logishape.inference.checks import check_start
+from logishape.inference.band import is_active, padded_size
+from logishape.inference.checks import check_batch, check_start
+from logishape.inference.judge import judge, touches_bound
 from logishape.inference.model import Model, State
 from logishape.inference.options import FitOptions
-from logishape.inference.problem import ShapeProblem, unwhiten
+from logishape.inference.problem import unwhiten
 from logishape.inference.rounds import Progress, begin, em_round
-
-_TOUCHES = 1e-6  # of a box width: closer to a bound counts as on it
 
 
 class Fit(eqx.Module):
@@ -51,64 +52,114 @@ def fit(model: Model, observation: Observation, start: State, options: FitOption
     options = FitOptions() if options is None else options
     check_start(model, observation, start)
     padded = observation.padded(padded_size(observation.num_voxels))
-    state, num_steps, num_rounds, capacity = start, 0, 0, 0
     with double_precision():
-        for factor in options.anneal:
-            stage = model.with_reference_length(factor * model.reference_length)
-            progress, _, capacity = _fit_at_one_length(stage, padded, state, capacity, options)
-            state = State(unwhiten(model.prior, progress.phi), progress.regions)
-            num_steps, num_rounds = num_steps + int(progress.num_steps), num_rounds + int(progress.num_rounds)
-        progress, status, _ = _fit_at_one_length(model, padded, state, capacity, options)
-        state = to_host(State(unwhiten(model.prior, progress.phi), progress.regions))
-        progress = to_host(progress)
-    names = model.shape.parameter_names
-    touches = (progress.phi < _TOUCHES) | (progress.phi > 1 - _TOUCHES)
+        return _outcome(model, to_host(_fit_at_all_lengths(_ONE, model, padded, start, options)))
+
+
+def fit_batch(
+    model: Model, observations: Sequence[Observation], starts: Sequence[State], options: FitOptions | None = None
+) -> list[Fit]:
+    """A fit for each observation and start, all at once in one compiled program; each equals `fit` of its own.
+
+    Observations are padded to the largest. A case that has ended waits for the others without changing, so one
+    call lasts as long as its longest case; worth it on a GPU, or for many small images.
+    """
+    options = FitOptions() if options is None else options
+    check_batch(observations, starts)
+    for observation, start in zip(observations, starts, strict=True):
+        check_start(model, observation, start)
+    size = padded_size(max(observation.num_voxels for observation in observations))
+    stacked = stack([observation.padded(size) for observation in observations])
+    with double_precision():
+        ended = to_host(_fit_at_all_lengths(_MANY, model, stacked, stack(starts), options))
+    return [_outcome(model, jax.tree.map(itemgetter(k), ended)) for k in range(len(starts))]
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """One tree whose arrays have a new first axis over the trees."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+class _Ended(NamedTuple):
+    """A fit, or a batch of them, at the last reference length."""
+
+    state: State
+    progress: Progress
+    status: Any
+    num_steps: Any
+    num_rounds: Any
+
+
+class _Calls(NamedTuple):
+    """The compiled pieces of a fit, for one case or for a batch."""
+
+    begin: Callable[..., Progress]
+    count_active: Callable[..., Any]
+    run: Callable[..., tuple[Progress, Any]]
+    state: Callable[..., State]
+
+
+def _outcome(model: Model, ended: _Ended) -> Fit:
+    progress, names = ended.progress, model.shape.parameter_names
+    touches = touches_bound(progress.phi)
     return Fit(
-        state=state,
-        status=Status(int(status)),
-        log_joint=progress.trace[np.isfinite(progress.trace)],
-        num_steps=num_steps + int(progress.num_steps),
-        num_rounds=num_rounds + int(progress.num_rounds),
+        state=ended.state,
+        status=Status(int(ended.status)),
+        log_joint=np.asarray(progress.trace)[np.isfinite(progress.trace)],
+        num_steps=int(ended.num_steps),
+        num_rounds=int(ended.num_rounds),
         decrement=float(progress.decrement),
         at_bound=tuple(name for name, is_there in zip(names, touches, strict=True) if is_there),
         parameter_names=names,
     )
 
 
+def _fit_at_all_lengths(
+    calls: _Calls, model: Model, observation: Observation, state: State, options: FitOptions
+) -> _Ended:
+    """Anneals the reference length down to the model's own, each fit starting where the one before ended."""
+    num_steps, num_rounds, capacity = 0, 0, 0
+    for factor in options.anneal:
+        stage = model.with_reference_length(factor * model.reference_length)
+        progress, _, capacity = _fit_at_one_length(calls, stage, observation, state, capacity, options)
+        state = calls.state(model, progress)
+        num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
+    progress, status, _ = _fit_at_one_length(calls, model, observation, state, capacity, options)
+    num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
+    return _Ended(calls.state(model, progress), progress, status, num_steps, num_rounds)
+
+
 def _fit_at_one_length(
-    model: Model, observation: Observation, state: State, capacity: int, options: FitOptions
+    calls: _Calls, model: Model, observation: Observation, state: State, capacity: int, options: FitOptions
 ) -> tuple[Progress, Any, int]:
     """Runs the compiled loop, with more rows for the band whenever it outgrows them.
 
     A new capacity is a new compilation: the one before is kept unless it is too small or four times too large.
     """
-    num_voxels = observation.num_voxels
-    progress = _begin(model, observation, state, options)
+    num_voxels = observation.points.shape[-2]
+    progress = calls.begin(model, observation, state, options)
     while True:
-        count = _count_active(observation, progress) if options.use_band else num_voxels
+        count = np.max(calls.count_active(observation, progress)) if options.use_band else num_voxels
         needed = min(2 ** max(int(1.25 * count).bit_length(), 14), num_voxels)
         capacity = capacity if needed <= capacity <= 4 * needed else needed
-        progress, status = _run(model, observation, progress, capacity, options)
-        if not bool(progress.is_overfull):
+        progress, status = calls.run(model, observation, progress, capacity, options)
+        if not np.any(progress.is_overfull):
             return progress, status, capacity
 
 
-@eqx.filter_jit
-def _begin(model: Model, observation: Observation, state: State, options: FitOptions) -> Progress:
-    return begin(model, observation, state, options)
-
-
-@eqx.filter_jit
 def _count_active(observation: Observation, progress: Progress) -> Int[Array, ""]:
     return jnp.sum(is_active(progress.logits, progress.densities.log_odds, observation.weights))
 
 
-@eqx.filter_jit
 def _run(
     model: Model, observation: Observation, progress: Progress, capacity: int, options: FitOptions
 ) -> tuple[Progress, Int[Array, ""]]:
     progress = run_rounds(model, observation, progress, capacity, options)
     return progress, judge(model, observation, progress, capacity)
+
+
+def _state(model: Model, progress: Progress) -> State:
+    return State(unwhiten(model.prior, progress.phi), progress.regions)
 
 
 def run_rounds(
@@ -127,32 +178,16 @@ def run_rounds(
     return jax.lax.while_loop(goes_on, advance, first)
 
 
-def judge(model: Model, observation: Observation, now: Progress, capacity: int) -> Int[Array, ""]:
-    """The status: what makes a result unusable is said before what merely qualifies it."""
-    in_use = observation.weights > 0
-    fewest = 2**observation.ndim
-    num_inside = jnp.sum(in_use & (now.logits > 0))
-    num_outside = jnp.sum(in_use & (now.logits <= 0))
-    is_thin = jnp.max(jnp.where(in_use, now.logits, -jnp.inf)) < 1  # nowhere deeper than the reference length
-    has_collapsed = (num_inside < fewest) | (num_outside < fewest) | is_thin | ~jnp.isfinite(now.log_joint)
-    on_bound = jnp.any((now.phi < _TOUCHES) | (now.phi > 1 - _TOUCHES))
-    ended = jnp.where(on_bound, Status.AT_BOX, Status.CONVERGED)
-    ended = jnp.where(now.is_stuck, Status.STALLED, ended)
-    ended = jnp.where(~now.is_converged & ~now.is_stuck, Status.OUT_OF_STEPS, ended)
-    intensities = jnp.asarray(observation.intensities)
-    is_constant = jnp.max(intensities, where=in_use, initial=-jnp.inf) == jnp.min(
-        intensities, where=in_use, initial=jnp.inf
-    )
-    says_nothing = is_constant | (_information(model, observation, now, capacity) < 1)
-    ended = jnp.where(says_nothing, Status.NO_INFORMATION, ended)
-    return jnp.where(has_collapsed, Status.COLLAPSED, ended)
-
-
-def _information(model: Model, observation: Observation, now: Progress, capacity: int) -> Float[Array, ""]:
-    """The largest diagonal entry of sum w (u - mu)^2 d d' in box widths: below one the box knows more."""
-    rho = now.densities.log_odds
-    active = is_active(now.logits, rho, observation.weights)
-    problem = ShapeProblem(model, gather(observation, rho, active, capacity))
-    V, D = problem.logits_and_jacobian(now.phi)
-    pull = problem.pull(V)[:, None]
-    return jnp.max(jax.vmap(total, in_axes=1)(jnp.square(pull * D)))
+_EACH = eqx.if_array(0)
+_ONE = _Calls(
+    begin=eqx.filter_jit(begin),
+    count_active=eqx.filter_jit(_count_active),
+    run=eqx.filter_jit(_run),
+    state=eqx.filter_jit(_state),
+)
+_MANY = _Calls(
+    begin=eqx.filter_jit(eqx.filter_vmap(begin, in_axes=(None, _EACH, _EACH, None))),
+    count_active=eqx.filter_jit(eqx.filter_vmap(_count_active, in_axes=(_EACH, _EACH))),
+    run=eqx.filter_jit(eqx.filter_vmap(_run, in_axes=(None, _EACH, _EACH, None, None))),
+    state=eqx.filter_jit(eqx.filter_vmap(_state, in_axes=(None, _EACH))),
+)

@@ -29,13 +29,13 @@ def unwhiten(prior: Prior, phi: Phi) -> Float[jax.Array, " p"]:
 
 def weighted_gram(D: Float[AnyArray, "n p"], weights: Float[AnyArray, " n"]) -> Float[jax.Array, "p p"]:
     """D' diag(weights) D, in the precision of D, handed back in double."""
-    product = jnp.matmul((D * weights[:, None]).T, D, precision=jax.lax.Precision.HIGHEST)
+    product = jnp.matmul((D * weights[:, None]).T, D)
     return product.astype(jnp.result_type(float))
 
 
 def weighted_rows(D: Float[AnyArray, "n p"], weights: Float[AnyArray, " n"]) -> Float[jax.Array, " p"]:
     """D' weights, handed back in double."""
-    return jnp.matmul(weights, D, precision=jax.lax.Precision.HIGHEST).astype(jnp.result_type(float))
+    return jnp.matmul(weights, D).astype(jnp.result_type(float))
 
 
 class ShapeProblem(eqx.Module):
