@@ -115,3 +115,16 @@ def test_parameters_go_by_name(case):
     named = dict(zip(case.shape.parameter_names, case.theta, strict=True))
     np.testing.assert_array_equal(case.shape.theta(named), case.theta)
     assert len(set(case.shape.parameter_names)) == case.shape.num_parameters == case.theta.size
+
+
+@pytest.mark.parametrize("size", [1000, 16385, 32769, 65537])
+@each_shape
+def test_compiled_values_do_not_depend_on_how_many_points_there_are(case, size):
+    """A compiler once broke sums after matrix-vector products, for some array sizes only."""
+    points = random_points(case, size).astype(np.float32)
+    theta = case.theta.astype(np.float32)
+    whole = eqx.filter_jit(ls.level_and_jacobian)(case.shape, theta, points)
+    sample = np.random.default_rng(4).choice(size, 100, replace=False)
+    few = eqx.filter_jit(ls.level_and_jacobian)(case.shape, theta, points[sample])
+    for a, b in zip(whole, few, strict=True):
+        np.testing.assert_allclose(np.asarray(a)[sample], b, atol=2e-3, rtol=1e-3)  # single, summed in another order

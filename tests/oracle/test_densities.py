@@ -116,6 +116,17 @@ def test_map_updates_reach_the_maximum_that_scipy_finds(kind, x64):
     np.testing.assert_allclose(best.x, ours, atol=2e-5)
 
 
+def test_pseudo_counts_draw_weights_to_the_starting_weights(x64):
+    weights = [0.2, 0.8]
+    counts = appearance.PseudoCounts.worth(1e6, weights)
+    one = appearance.GaussianMixture(weights, [0.0, 100.0], [10.0, 10.0], counts)
+    data = np.zeros(500)  # all say the first component
+    for _ in range(10):
+        one = one.update(data, np.ones(500))
+    np.testing.assert_allclose(one.components.weights, weights, atol=1e-3)
+    np.testing.assert_allclose(one.components.scales, 10.0, atol=0.02)
+
+
 def test_log_marginal_neither_overflows_nor_underflows(x64):
     """The paper calls the direct objective difficult because of overflows; in log odds there are none."""
     V = np.array([-800.0, -30.0, -1.0, 0.0, 2.0, 40.0, 900.0])

@@ -35,7 +35,15 @@ THETA = np.array([0.5, 0.5, 2.5])
 VOLUME = ls.Volume.from_spacing(IMAGE.reshape(16, 16), origin=-7.5)
 FIT = ls.Fit(ls.State(THETA, REGIONS), ls.Status.CONVERGED, np.zeros(1), 1, 1, 0.0, (), DISC.parameter_names)
 POSTERIOR = ls.ShapePosterior(
-    THETA, np.eye(3), np.asarray(PRIOR.lower), np.asarray(PRIOR.upper), DISC.parameter_names, "observed", 1.0, False
+    THETA,
+    THETA,
+    np.eye(3),
+    np.asarray(PRIOR.lower),
+    np.asarray(PRIOR.upper),
+    DISC.parameter_names,
+    "observed",
+    1.0,
+    False,
 )
 
 
@@ -305,7 +313,7 @@ TABLE = {
     "infinite dofs": (lambda: student(dofs=INF), r"in \(0, 10000\] but are \[inf, inf\]; try 5"),
     "negative counts": (lambda: appearance.PseudoCounts(means=-1.0), "not negative but are -1.0; zero is no prior"),
     "infinite counts": (
-        lambda: appearance.PseudoCounts.same(INF),
+        lambda: appearance.PseudoCounts(INF),
         "must be finite .* but are inf; zero is no prior",
     ),
     "prevalence in percent": (lambda: appearance.supervised_regions(prevalence=20.0), "is 20.0; use 0.5 if unknown"),
@@ -329,7 +337,7 @@ TABLE = {
         r"2 for pseudo-counts but found shape \(3,\); give",
     ),
     "more counts than dofs": (
-        lambda: appearance.StudentMixture(1.0, [0.0, 9.0], 1.0, 5.0, appearance.PseudoCounts.same([1.0, 2.0, 3.0])),
+        lambda: appearance.StudentMixture(1.0, [0.0, 9.0], 1.0, 5.0, appearance.PseudoCounts([1.0, 2.0, 3.0])),
         r"2 for pseudo-counts but found shape \(3,\); give",
     ),
     "counts not a number": (lambda: appearance.PseudoCounts(scales=NAN), "but are nan; zero is no prior"),

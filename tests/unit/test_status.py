@@ -123,3 +123,23 @@ def test_supervised_regions_are_not_updated():
     fit = ls.fit(case.model, observation, dataclasses.replace(case.start, regions=regions)).check()
     np.testing.assert_allclose(fit.state.theta, case.truth, atol=0.8)
     assert fit.state.regions.is_fixed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pure_noise_says_nothing_about_a_shape(seed):
+    points = grid(48, 2)
+    noise = ls.Observation.from_arrays(points, 50 + np.random.default_rng(seed).normal(0, 10, len(points)))
+    regions = ls.Regions(appearance.gaussian(60.0, 10.0), appearance.gaussian(40.0, 10.0))
+    fit = fit_disc(theta=(0.0, 0.0, 6.0), observation=noise, regions=regions)
+    assert not fit.status.is_usable
+
+
+@pytest.mark.parametrize("method", ["gauss-newton", "bfgs"])
+def test_a_bound_lets_go_when_the_log_joint_rises_inwards(method):
+    """A start on the box's border, with a Gaussian prior beside the data: the gradient there must be whole."""
+    lower, upper = np.array([-10.0, -10, 1]), np.array([10.0, 10, 12])
+    prior = ls.Prior(lower, upper, [0.0, 0, 9.0], np.array([4.0, 4, 1]) ** 2)
+    start = ls.State([1.0, 1.0, 12.0], two_gaussians(20.0))
+    fit = ls.fit(ls.Model(shapes.Ball(2), prior, 0.5), disc_image(), start, ls.FitOptions(method=method))
+    assert fit.status is ls.Status.CONVERGED
+    assert fit.parameters["radius"] == pytest.approx(8.0, abs=0.15)

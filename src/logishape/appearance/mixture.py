@@ -30,11 +30,12 @@ class Components(eqx.Module):
 
 
 class PseudoCounts(eqx.Module):
-    """A prior worth so many voxels already seen at the mixture's starting values, for each component.
+    """A prior worth so many voxels, for each component, already seen at the mixture's starting values.
 
     log p = sum_m  c_w log pi - c_s [log s + s0^2/(2 s^2)] - c_m (mu - mu0)^2/(2 s^2), and for Student's t
-    + c_d [h(nu) - h'(nu0) nu] with h(nu) = (nu/2) log(nu/2) - log Gamma(nu/2). Every term has its maximum
-    at the starting value, up to constants. Zero counts are maximum likelihood.
+    + c_d [h(nu) - h'(nu0) nu] with h(nu) = (nu/2) log(nu/2) - log Gamma(nu/2). Means, scales and degrees of freedom
+    are drawn to their starting values, weights to shares in proportion to c_w; `worth` makes those the
+    starting weights. Zero counts are maximum likelihood.
     """
 
     weights: Float[AnyArray, "..."] = eqx.field(converter=as_double, default=0.0)
@@ -50,8 +51,9 @@ class PseudoCounts(eqx.Module):
                 )
 
     @classmethod
-    def same(cls, counts: Any) -> "PseudoCounts":
-        """The same number of voxels for weights, means, scales and degrees of freedom."""
+    def worth(cls, num_voxels: float, weights: Any) -> "PseudoCounts":
+        """So many voxels in all, spread over the components by their weights."""
+        counts = num_voxels * as_double(weights) / np.sum(weights)
         return cls(counts, counts, counts, counts)
 
     def sized(self, size: int) -> "PseudoCounts":

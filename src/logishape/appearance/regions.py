@@ -24,7 +24,7 @@ class Regions(eqx.Module):
         return self.inside.log_prob(intensity) - self.outside.log_prob(intensity)
 
     def update(
-        self, intensity: Float[AnyArray, " n"], u: Float[AnyArray, " n"], weight: Float[AnyArray, " n"]
+        self, intensity: Float[AnyArray, " n"], u: Float[AnyArray, " n"], weight: Float[AnyArray, " n"] | float = 1.0
     ) -> "Regions":
         """The MI-step: both regions after one update with label probabilities u and voxel weights."""
         return Regions(self.inside.update(intensity, weight * u), self.outside.update(intensity, weight * (1 - u)))

@@ -20,20 +20,20 @@ class Status(enum.IntEnum):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the parameters are a maximum of the log joint (inside the box or on its border)."""
+        """Whether the log joint is stationary here, inside the box or on its border."""
         return self in (Status.CONVERGED, Status.AT_BOX)
 
 
 _ADVICE = {
-    Status.CONVERGED: "The log joint is at a maximum inside the box; look at the posterior for its width.",
+    Status.CONVERGED: "The log joint is stationary inside the box; look at the posterior for its width.",
     Status.STALLED: "No step raised the log joint although its gradient is not zero; "
     "check that the shape's level is smooth in its parameters, or use a double-precision observation.",
     Status.OUT_OF_STEPS: "The fit was still rising when its rounds ran out; "
     "raise max_rounds, or start closer to the object.",
     Status.AT_BOX: "The best parameters lie on the border of the prior's box; "
     "widen the box if those values are plausible, otherwise distrust the fit.",
-    Status.NO_INFORMATION: "The image says nothing about the shape: inside and outside look alike, or the "
-    "shape lies where there are no voxels; check the appearance start and the region of interest.",
+    Status.NO_INFORMATION: "The shape explains the image hardly better than no shape would: inside and outside "
+    "look alike, or there is only noise; check the appearance start and the region of interest.",
     Status.COLLAPSED: "The shape vanished, swallowed the whole region, or became thinner than the reference "
     "length; start closer, lower the reference length, or tighten the box.",
 }

@@ -50,8 +50,8 @@ class Fit(eqx.Module):
 def fit(model: Model, observation: Observation, start: State, options: FitOptions | None = None) -> Fit:
     """The shape and appearances that maximise the log joint near `start`, with a status that says how it ended."""
     options = FitOptions() if options is None else options
-    check_start(model, observation, start)
     padded = observation.padded(padded_size(observation.num_voxels))
+    check_start(model, padded, start)
     with double_precision():
         return _outcome(model, to_host(_fit_at_all_lengths(_ONE, model, padded, start, options)))
 
@@ -66,12 +66,12 @@ def fit_batch(
     """
     options = FitOptions() if options is None else options
     check_batch(observations, starts)
-    for observation, start in zip(observations, starts, strict=True):
-        check_start(model, observation, start)
     size = padded_size(max(observation.num_voxels for observation in observations))
-    stacked = stack([observation.padded(size) for observation in observations])
+    padded = [observation.padded(size) for observation in observations]
+    for observation, start in zip(padded, starts, strict=True):
+        check_start(model, observation, start)
     with double_precision():
-        ended = to_host(_fit_at_all_lengths(_MANY, model, stacked, stack(starts), options))
+        ended = to_host(_fit_at_all_lengths(_MANY, model, stack(padded), stack(starts), options))
     return [_outcome(model, jax.tree.map(itemgetter(k), ended)) for k in range(len(starts))]
 
 
@@ -85,7 +85,7 @@ class _Ended(NamedTuple):
 
     state: State
     progress: Progress
-    status: Any
+    verdict: Any  # status and Newton decrement
     num_steps: Any
     num_rounds: Any
 
@@ -104,11 +104,11 @@ def _outcome(model: Model, ended: _Ended) -> Fit:
     touches = touches_bound(progress.phi)
     return Fit(
         state=ended.state,
-        status=Status(int(ended.status)),
+        status=Status(int(ended.verdict[0])),
         log_joint=np.asarray(progress.trace)[np.isfinite(progress.trace)],
         num_steps=int(ended.num_steps),
         num_rounds=int(ended.num_rounds),
-        decrement=float(progress.decrement),
+        decrement=float(ended.verdict[1]),
         at_bound=tuple(name for name, is_there in zip(names, touches, strict=True) if is_there),
         parameter_names=names,
     )
@@ -124,9 +124,9 @@ def _fit_at_all_lengths(
         progress, _, capacity = _fit_at_one_length(calls, stage, observation, state, capacity, options)
         state = calls.state(model, progress)
         num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
-    progress, status, _ = _fit_at_one_length(calls, model, observation, state, capacity, options)
+    progress, verdict, _ = _fit_at_one_length(calls, model, observation, state, capacity, options)
     num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
-    return _Ended(calls.state(model, progress), progress, status, num_steps, num_rounds)
+    return _Ended(calls.state(model, progress), progress, verdict, num_steps, num_rounds)
 
 
 def _fit_at_one_length(
@@ -142,9 +142,9 @@ def _fit_at_one_length(
         count = np.max(calls.count_active(observation, progress)) if options.use_band else num_voxels
         needed = min(2 ** max(int(1.25 * count).bit_length(), 14), num_voxels)
         capacity = capacity if needed <= capacity <= 4 * needed else needed
-        progress, status = calls.run(model, observation, progress, capacity, options)
+        progress, verdict = calls.run(model, observation, progress, capacity, options)
         if not np.any(progress.is_overfull):
-            return progress, status, capacity
+            return progress, verdict, capacity
 
 
 def _count_active(observation: Observation, progress: Progress) -> Int[Array, ""]:
@@ -153,9 +153,9 @@ def _count_active(observation: Observation, progress: Progress) -> Int[Array, ""
 
 def _run(
     model: Model, observation: Observation, progress: Progress, capacity: int, options: FitOptions
-) -> tuple[Progress, Int[Array, ""]]:
+) -> tuple[Progress, tuple[Int[Array, ""], Float[Array, ""]]]:
     progress = run_rounds(model, observation, progress, capacity, options)
-    return progress, judge(model, observation, progress, capacity)
+    return progress, judge(model, observation, progress, capacity, options)
 
 
 def _state(model: Model, progress: Progress) -> State:

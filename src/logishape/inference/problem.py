@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray, like, total
 from logishape.inference.band import Band
+from logishape.inference.box import minimise_in_box
 from logishape.inference.labels import e_step, log_marginal, prior_logit, prior_logit_and_jacobian
 from logishape.inference.model import Model, Prior
 
@@ -75,8 +76,18 @@ class ShapeProblem(eqx.Module):
         """w (u - mu): how strongly each voxel pulls the level up."""
         return self.band.weights * (e_step(V, self.band.log_odds) - jax.nn.sigmoid(V))
 
+    def newton_decrement(self, phi: Phi) -> Float[jax.Array, ""]:
+        """g' H^-1 g within the box: how far, unit-free, a point is from being stationary, whatever led there."""
+        V, D = self.logits_and_jacobian(phi)
+        mu = jax.nn.sigmoid(V)
+        gradient = self.prior_gradient(phi) - weighted_rows(D, self.pull(V))
+        hessian = weighted_gram(D, self.band.weights * mu * (1 - mu)) + self.prior_precision
+        return -gradient @ minimise_in_box(hessian, gradient, -phi, 1 - phi)
+
     def energy_gradient(self, phi: Phi) -> Float[jax.Array, " p"]:
         """Gradient of minus the log joint, by one reverse pass over the band."""
-        V, pull_back = jax.vjp(self.logits, phi)
+        # In theta, not through the clipping to the box, whose derivative on the border is not one.
+        theta = unwhiten(self.model.prior, phi)
+        V, pull_back = jax.vjp(lambda t: prior_logit(self.model, t, self.band.points), theta)
         (data,) = pull_back(self.pull(V).astype(V.dtype))
-        return self.prior_gradient(phi) - data
+        return self.prior_gradient(phi) - data * self.model.prior.widths

@@ -10,13 +10,15 @@ from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
 from logishape.inference.appearance_step import AppearanceProgress, mi_step
 from logishape.inference.band import gather, is_active
-from logishape.inference.direction import Memory, empty_memory
+from logishape.inference.direction import empty_memory
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, State
 from logishape.inference.objective import Densities, evaluate_densities, log_likelihood
 from logishape.inference.options import FitOptions
 from logishape.inference.problem import Phi, ShapeProblem, unwhiten, whiten
-from logishape.inference.shape_step import ShapeProgress, ms_step
+from logishape.inference.shape_step import ShapeProgress, StepMemory, ms_step
+
+_FIRST_REACH, _SHORTEST_REACH = 4.0, 0.1  # logits
 
 
 class Progress(eqx.Module):
@@ -28,9 +30,7 @@ class Progress(eqx.Module):
     densities: Densities
     log_joint: Float[Array, ""]
     trace: Float[Array, " t"]  # log joint at the start, then after the shape and appearance steps of each round
-    damping: Float[Array, ""]
-    memory: Memory
-    decrement: Float[Array, ""]
+    memory: StepMemory
     num_rounds: Int[Array, ""]
     num_steps: Int[Array, ""]
     is_converged: Bool[Array, ""]
@@ -53,9 +53,7 @@ def begin(model: Model, observation: Observation, state: State, options: FitOpti
         densities=densities,
         log_joint=value,
         trace=trace,
-        damping=jnp.array(1e-3),
-        memory=empty_memory(state.theta.shape[0]),
-        decrement=jnp.array(jnp.inf),
+        memory=StepMemory(jnp.array(1e-3), empty_memory(state.theta.shape[0]), jnp.array(jnp.inf)),
         num_rounds=jnp.array(0),
         num_steps=jnp.array(0),
         is_converged=no,
@@ -70,10 +68,11 @@ def em_round(model: Model, observation: Observation, now: Progress, capacity: in
     if not options.use_band:
         active = observation.weights > 0
     band = gather(observation, now.densities.log_odds, active, capacity)
-    shape = ms_step(ShapeProblem(model, band), now.phi, now.damping, now.memory.without_point(), options)
-    phi, logits, value = _accept_on_all_voxels(model, observation, now, shape)
+    shape = ms_step(ShapeProblem(model, band), now.phi, now.memory, options)
+    phi, logits, value, is_whole = _accept_on_all_voxels(model, observation, now, shape)
+    is_settled = shape.is_converged & (is_whole | (shape.rise < options.rise_tolerance))
     state = State(unwhiten(model.prior, phi), now.regions)
-    is_travelling = shape.has_moved & ~shape.is_converged
+    is_travelling = shape.has_moved & ~is_settled
     looks = _learn_appearance(observation, logits, state, now.densities, is_travelling, options)
     after = looks.value + model.prior.log_prob(state.theta)
     learnt = after - value
@@ -85,13 +84,11 @@ def em_round(model: Model, observation: Observation, now: Progress, capacity: in
         densities=looks.densities,
         log_joint=after,
         trace=now.trace.at[row].set(value).at[row + 1].set(after),
-        damping=shape.damping,
-        memory=shape.memory,
-        decrement=shape.decrement,
+        memory=StepMemory(shape.damping, shape.memory.without_point(), _next_reach(now.memory.reach, is_whole)),
         num_rounds=now.num_rounds + 1,
         num_steps=now.num_steps + shape.num_steps,
-        is_converged=shape.is_converged & (learnt < options.rise_tolerance),
-        is_stuck=~shape.is_converged & (after - now.log_joint <= 0),
+        is_converged=is_settled & (learnt < options.rise_tolerance),
+        is_stuck=~is_settled & (after <= now.log_joint) & (shape.is_stuck | (now.memory.reach < _SHORTEST_REACH)),
         is_overfull=jnp.array(False),
     )
     is_overfull = jnp.sum(active) > capacity
@@ -106,12 +103,18 @@ def _log_joint(
     return log_likelihood(observation, V, densities) + model.prior.log_prob(theta)
 
 
+def _next_reach(reach: Float[Array, ""], is_whole: Bool[Array, ""]) -> Float[Array, ""]:
+    """How far the next band may be trusted: less after a step that all voxels refused, more after one they took."""
+    return jnp.where(is_whole, 4 * reach, jnp.minimum(reach / 4, _FIRST_REACH))
+
+
 def _accept_on_all_voxels(
     model: Model, observation: Observation, now: Progress, shape: ShapeProgress
-) -> tuple[Phi, Float[Array, " n"], Float[Array, ""]]:
+) -> tuple[Phi, Float[Array, " n"], Float[Array, ""], Bool[Array, ""]]:
     """The band's step, shortened until the log joint over all voxels does not fall; the old point if need be.
 
-    Dropped voxels differ from log f1 or log f0 by exp(-8) at most, so shortening is rare.
+    Last comes whether the whole step was taken. Voxels outside the band count as they did when it was chosen, which
+    a long step can make wrong.
     """
     prior_of_looks = now.regions.log_prior()
 
@@ -127,9 +130,10 @@ def _accept_on_all_voxels(
     def falls(carry: tuple) -> jax.Array:
         return ~(carry[0][2] >= now.log_joint) & (carry[1] < 6)
 
-    trial, _ = jax.lax.while_loop(falls, shorten, (evaluate(shape.phi), 0))
+    trial, count = jax.lax.while_loop(falls, shorten, (evaluate(shape.phi), 0))
     is_good = trial[2] >= now.log_joint
-    return jax.tree.map(lambda a, b: jnp.where(is_good, a, b), trial, (now.phi, now.logits, now.log_joint))
+    kept = jax.tree.map(lambda a, b: jnp.where(is_good, a, b), trial, (now.phi, now.logits, now.log_joint))
+    return *kept, is_good & (count == 0)
 
 
 def _learn_appearance(

@@ -47,8 +47,8 @@ def information(model: Model, observation: Observation, state: State) -> Informa
 
         bending = jax.hessian(weighted_level)(theta)
         complete = weighted_gram(D, weights * mu * (1 - mu))
-        missing = weighted_gram(D, weights * u * (1 - u))
+        seen = weighted_gram(D, pull * (u + mu - 1))  # mu (1 - mu) - u (1 - u), without cancellation
         outer = weighted_gram(D, weights * jnp.square(u - mu))
-        return Information(complete, complete - missing - bending, outer, weighted_rows(D, pull))
+        return Information(complete, seen - bending, outer, weighted_rows(D, pull))
 
     return over_chunks(piece, (observation.points, rho, observation.weights), reduce=True)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from logishape.core.arrays import AnyArray, double_precision, to_host
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
+from logishape.inference.band import padded_size
 from logishape.inference.checks import check_state
 from logishape.inference.labels import e_step, prior_logit
 from logishape.inference.model import Model, State
@@ -45,6 +46,8 @@ def marginal_label_probability(
 def _mean_label(
     model: Model, observation: Observation, state: State, draws: np.ndarray, reference_length: Any
 ) -> np.ndarray:
+    num_voxels = observation.num_voxels
+    observation = observation.padded(padded_size(num_voxels))
     check_state(model, observation, state)
     if reference_length is not None:
         model = model.with_reference_length(reference_length)
@@ -52,7 +55,7 @@ def _mean_label(
         labels = to_host(_average(model, observation, state, draws))
     if not np.all(np.isfinite(labels)):
         raise InputError("the label probabilities are not finite; check the scales of the appearances.")
-    return labels
+    return labels[:num_voxels]
 
 
 @eqx.filter_jit

@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.core.arrays import double_precision, to_host
-from logishape.core.errors import InputError
+from logishape.core.errors import FitError, InputError
 from logishape.core.observation import Observation
+from logishape.inference.band import padded_size
 from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model
@@ -21,13 +22,17 @@ _INTERVAL_DRAWS = 4000
 
 
 class ShapePosterior(eqx.Module):
-    """A Gaussian truncated to the prior's box: where it is centred, how wide it is and how it was made.
+    """A Gaussian truncated to the prior's box: the best fit, where it is centred, how wide it is, how it was made.
 
+    `mean` is the best fit. `centre` is the Gaussian's own: the same inside the box, but where the fit lies on a bound the
+    log joint still rises there, and the Gaussian that continues it is centred beyond; with an effective fraction below
+    one and a Gaussian prior it moves towards the prior.
     `is_fallback` says that the observed information was not positive definite and the outer product of
     scores took its place; such a posterior deserves a second look.
     """
 
     mean: Float[np.ndarray, " p"]
+    centre: Float[np.ndarray, " p"]
     covariance: Float[np.ndarray, "p p"]
     lower: Float[np.ndarray, " p"]
     upper: Float[np.ndarray, " p"]
@@ -50,7 +55,8 @@ class ShapePosterior(eqx.Module):
         """Draws within the box."""
         if num_draws < 1:
             raise InputError(f"the number of draws must be positive but is {num_draws}; try 100.")
-        return draw_truncated(key, self.mean, self.covariance, (self.lower, self.upper), num_draws)
+        box = (self.lower, self.upper)
+        return draw_truncated(key, self.centre, self.covariance, box, num_draws, start=self.mean)
 
     def interval(self, key: jax.Array, level: float = 0.9) -> Float[np.ndarray, "p 2"]:
         """Equal-tailed intervals of each parameter, truncation included."""
@@ -79,6 +85,7 @@ def laplace(
         raise InputError(f"kind is {kind!r} but must be 'observed' or 'complete' (the paper's); use the first.")
     if not 0 < effective_fraction <= 1:
         raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    observation = observation.padded(padded_size(observation.num_voxels))
     check_state(model, observation, fit.check().state)
     with double_precision():
         info = to_host(eqx.filter_jit(information)(model, observation, fit.state))
@@ -89,12 +96,16 @@ def laplace(
     if covariance is None:
         covariance = _invert(effective_fraction * info.outer + precision, model.prior.widths)
     if covariance is None:
-        raise InputError(
+        raise FitError(
             "the image and the prior leave some direction of the parameters undetermined, so there is no "
             "posterior; add a Gaussian prior or a region with contrast."
         )
+    theta = np.asarray(fit.state.theta)
+    slope = effective_fraction * info.score - precision @ (theta - model.prior.mean)
+    is_off_centre = bool(fit.at_bound) or (effective_fraction < 1 and bool(np.any(precision)))
     return ShapePosterior(
-        mean=np.asarray(fit.state.theta),
+        mean=theta,
+        centre=theta + covariance @ slope if is_off_centre else theta,
         covariance=covariance,
         lower=np.asarray(model.prior.lower),
         upper=np.asarray(model.prior.upper),
