@@ -16,7 +16,7 @@ from logishape.core.arrays import double_precision
 from logishape.inference import log_joint
 from tests.problems import ellipse_case
 
-few = settings(max_examples=8)
+few = settings(max_examples=5)
 TIGHT = ls.FitOptions(decrement_tolerance=1e-7, rise_tolerance=1e-9)
 
 

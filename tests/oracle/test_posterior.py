@@ -56,10 +56,16 @@ def test_a_fit_on_a_bound_has_the_posterior_of_its_slope(key):
 
 def test_intervals_respect_the_box_and_the_level(key):
     posterior = ls.ShapePosterior(
-        mean=np.array([0.0, 1.0]), centre=np.array([0.0, 1.0]), covariance=np.diag([1.0, 4.0]), lower=np.array([0.0, -50.0]),
-        upper=np.array([50.0, 50.0]), parameter_names=("a", "b"), kind="observed", effective_fraction=1.0,
+        mean=np.array([0.0, 1.0]),
+        centre=np.array([0.0, 1.0]),
+        covariance=np.diag([1.0, 4.0]),
+        lower=np.array([0.0, -50.0]),
+        upper=np.array([50.0, 50.0]),
+        parameter_names=("a", "b"),
+        kind="observed",
+        effective_fraction=1.0,
         is_fallback=False,
-    )  # fmt: skip
+    )
     intervals = posterior.interval(key, 0.9)
     np.testing.assert_allclose(intervals[0], stats.halfnorm.ppf([0.05, 0.95]), atol=0.12)
     np.testing.assert_allclose(intervals[1], 1 + 2 * stats.norm.ppf([0.05, 0.95]), atol=0.25)

@@ -485,7 +485,6 @@ TABLE = {
     "no voxel counts": (lambda: posterior(effective_fraction=0.0), r"in \(0, 1\] but is 0.0; use 1 for white noise"),
     "fraction in percent": (lambda: posterior(effective_fraction=30.0), r"in \(0, 1\] but is 30.0"),
     "fraction not a number": (lambda: posterior(effective_fraction=NAN), r"in \(0, 1\] but is nan"),
-    "no contrast and no prior": (lambda: ls.laplace(MODEL, OBSERVATION, BLIND), "undetermined.*add a Gaussian prior"),
     "posterior at no number": (
         lambda: posterior(fit=ended([NAN, 0.5, 2.5])),
         r"finite but are \[nan, 0.5, 2.5\]; check",
@@ -537,6 +536,11 @@ def test_a_mistake_meets_one_sentence(mistake):
 def test_a_collapsed_fit_has_no_posterior():
     with pytest.raises(ls.FitError, match=r"collapsed: The shape vanished.*; start closer"):
         posterior(fit=ended(status=ls.Status.COLLAPSED))
+
+
+def test_no_contrast_and_no_prior_is_no_posterior():
+    with pytest.raises(ls.FitError, match=r"undetermined, so there is no posterior; add a Gaussian prior"):
+        posterior(fit=BLIND)
 
 
 def test_one_variance_stands_for_all():

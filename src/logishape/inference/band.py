@@ -34,6 +34,13 @@ def is_active(
     return (weights > 0) & ~is_inside & ~is_outside
 
 
+def choose_active(
+    observation: Observation, V: Float[AnyArray, " n"], rho: Float[AnyArray, " n"], use_band: bool
+) -> Bool[AnyArray, " n"]:
+    """The voxels a shape step looks at: those of the band, or all."""
+    return is_active(V, rho, observation.weights) if use_band else observation.weights > 0
+
+
 def gather(observation: Observation, rho: Float[AnyArray, " n"], active: Bool[AnyArray, " n"], capacity: int) -> Band:
     """The active voxels in `capacity` rows; the caller makes sure that they fit."""
     if capacity >= observation.num_voxels:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from logishape.core.arrays import AnyArray, total
 from logishape.core.observation import Observation
 from logishape.core.status import Status
-from logishape.inference.band import gather, is_active
+from logishape.inference.band import choose_active, gather
 from logishape.inference.labels import e_step
 from logishape.inference.model import Model
 from logishape.inference.objective import log_likelihood
@@ -30,8 +30,8 @@ def judge(
     model: Model, observation: Observation, now: Progress, capacity: int, options: FitOptions
 ) -> tuple[Int[Array, ""], Float[Array, ""]]:
     """The status and the Newton decrement: what makes a result unusable is said before what merely qualifies it."""
-    rho = now.densities.log_odds
-    band = gather(observation, rho, is_active(now.logits, rho, observation.weights), capacity)
+    active = choose_active(observation, now.logits, now.densities.log_odds, options.use_band)
+    band = gather(observation, now.densities.log_odds, active, capacity)
     decrement = ShapeProblem(model, band).newton_decrement(now.phi)
     # Judged by the point, not by how the search felt there: with room for a band chosen anew where it says converged,
     # and kindly where rounding stopped it at a point that is stationary after all.
@@ -39,10 +39,10 @@ def judge(
     is_stationary = (now.is_converged & (decrement < 4 * tolerance)) | (now.is_stuck & (decrement < tolerance))
     ended = jnp.where(jnp.any(touches_bound(now.phi)), Status.AT_BOX, Status.CONVERGED)
     ended = jnp.where(is_stationary, ended, Status.STALLED)
-    is_unfinished = ~now.is_converged & ~now.is_stuck
-    ended = jnp.where(is_unfinished, Status.OUT_OF_STEPS, ended)
     says_nothing = _gain_over_no_shape(observation, now) < _least_gain(observation, now)
     ended = jnp.where(says_nothing, Status.NO_INFORMATION, ended)
+    is_unfinished = ~now.is_converged & ~now.is_stuck
+    ended = jnp.where(is_unfinished, Status.OUT_OF_STEPS, ended)
     return jnp.where(_has_collapsed(observation, now), Status.COLLAPSED, ended), decrement
 
 

@@ -9,7 +9,7 @@ from logishape.appearance import Regions
 from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
 from logishape.inference.appearance_step import AppearanceProgress, mi_step
-from logishape.inference.band import gather, is_active
+from logishape.inference.band import choose_active, gather
 from logishape.inference.direction import empty_memory
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, State
@@ -64,9 +64,7 @@ def begin(model: Model, observation: Observation, state: State, options: FitOpti
 
 def em_round(model: Model, observation: Observation, now: Progress, capacity: int, options: FitOptions) -> Progress:
     """Progress after one round; the log joint over all voxels never falls."""
-    active = is_active(now.logits, now.densities.log_odds, observation.weights)
-    if not options.use_band:
-        active = observation.weights > 0
+    active = choose_active(observation, now.logits, now.densities.log_odds, options.use_band)
     band = gather(observation, now.densities.log_odds, active, capacity)
     shape = ms_step(ShapeProblem(model, band), now.phi, now.memory, options)
     phi, logits, value, is_whole = _accept_on_all_voxels(model, observation, now, shape)

@@ -24,9 +24,10 @@ _INTERVAL_DRAWS = 4000
 class ShapePosterior(eqx.Module):
     """A Gaussian truncated to the prior's box: the best fit, where it is centred, how wide it is, how it was made.
 
-    `mean` is the best fit. `centre` is the Gaussian's own: the same inside the box, but where the fit lies on a bound the
-    log joint still rises there, and the Gaussian that continues it is centred beyond; with an effective fraction below
-    one and a Gaussian prior it moves towards the prior.
+    `mean` is the best fit. `centre` is the Gaussian's own: the same inside the box; where the fit lies on a bound the
+    log joint still rises, and the Gaussian that continues it is centred beyond; with an effective fraction below one
+    and a Gaussian prior it moves towards the prior.
+
     `is_fallback` says that the observed information was not positive definite and the outer product of
     scores took its place; such a posterior deserves a second look.
     """
