@@ -30,7 +30,7 @@ from logishape.shapes import level_and_jacobian
 
 try:
     __version__ = version("logishape")
-except PackageNotFoundError:  # run from a source tree on a machine where nothing may be installed
+except PackageNotFoundError:  # not installed: run from a source tree
     __version__ = "unknown"
 
 __all__ = [

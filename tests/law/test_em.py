@@ -139,8 +139,8 @@ def test_jit_equals_eager():
     from logishape.inference.rounds import begin, em_round
 
     case = ellipse_case()
-    options = FitOptions(max_shape_steps=2, max_appearance_steps=2, max_rounds=2)
-    observation = jax.tree.map(lambda leaf: leaf[::8], case.observation)
+    options = FitOptions(max_shape_steps=1, max_appearance_steps=1, max_rounds=1)
+    observation = jax.tree.map(lambda leaf: leaf[::16], case.observation)
 
     def one_round(model, state):
         return em_round(

@@ -8,7 +8,7 @@ import logishape as ls
 from logishape import appearance, shapes
 from tests.problems import draw_intensities, ellipse_case, grid
 
-few = settings(max_examples=6)
+few = settings(max_examples=4)
 TIGHT = ls.FitOptions(decrement_tolerance=1e-7, rise_tolerance=1e-9)
 
 

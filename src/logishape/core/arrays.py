@@ -1,6 +1,6 @@
 """Array types, and where single and double precision meet.
 
-Work per voxel runs in the precision of the observation (single by default); sums over voxels, small
+Work per voxel runs in the precision of the observation (single by default); the log joint, small
 solves and everything a user reads are double. `double_precision` scopes that to one call: the user's
 own `jax_enable_x64` is never flipped.
 """

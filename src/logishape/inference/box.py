@@ -24,8 +24,8 @@ def minimise_in_box(
     """x in [lower, upper] that minimises gradient . x + x' hessian x / 2, for a positive definite Hessian.
 
     Active set: go to the minimum over the free coordinates or to the first bound on the way, which is then held;
-    at a minimum, let go of the held coordinate that gains most. The value falls each time and sets do not
-    repeat, so it ends at the exact solution. Zero must lie in the box.
+    at a minimum, let go of the held coordinate that gains most. Every move of some length lowers the value, so it
+    ends at the exact solution; a cap ends degenerate cycles at a point of the box. Zero must lie in the box.
     """
     p = gradient.shape[0]
     # A direction that nothing determines gets a step of zero, not NaN.
