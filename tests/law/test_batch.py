@@ -12,7 +12,7 @@ from tests.problems import ellipse_case
 OPTIONS = ls.FitOptions(anneal=(2.0,))
 
 
-def same(a: ls.Fit, b: ls.Fit) -> None:
+def assert_same(a: ls.Fit, b: ls.Fit) -> None:
     assert a.status is b.status
     assert (a.num_rounds, a.num_steps) == (b.num_rounds, b.num_steps)
     np.testing.assert_allclose(a.state.theta, b.state.theta, rtol=1e-7)
@@ -31,11 +31,11 @@ def test_a_batch_is_a_loop_in_any_order():
     ]
     batch = ls.fit_batch(model, observations, starts, OPTIONS)
     for a, b in zip(alone, batch, strict=True):
-        same(a, b)
+        assert_same(a, b)
     order = [2, 0, 1]
     shuffled = ls.fit_batch(model, [observations[k] for k in order], [starts[k] for k in order], OPTIONS)
     for k, one in zip(order, shuffled, strict=True):
-        same(one, batch[k])
+        assert_same(one, batch[k])
 
 
 def test_what_cannot_be_stacked():

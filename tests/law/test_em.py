@@ -157,7 +157,7 @@ def test_jit_equals_eager():
 
 def test_vmap_equals_a_loop():
     """Compiled rounds over a batch of images give what each gives alone."""
-    from logishape.inference.fit import run_rounds
+    from logishape.inference.fit import run_rounds, stack
     from logishape.inference.options import FitOptions
     from logishape.inference.rounds import begin
 
@@ -171,7 +171,6 @@ def test_vmap_equals_a_loop():
         return run_rounds(model, observation, begin(model, observation, state, options), n, options)
 
     with double_precision():
-        stack = lambda trees: jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)  # noqa: E731
         batch = eqx.filter_vmap(solve)(stack([c.observation for c in cases]), stack([c.start for c in cases]))
         for k, case in enumerate(cases):
             alone = solve(case.observation, case.start)
