@@ -22,7 +22,6 @@ class ShapeProgress(eqx.Module):
     reference: Float[Array, " k"]
     damping: Float[Array, ""]
     memory: Memory
-    decrement: Float[Array, ""]
     rise: Float[Array, ""]
     num_steps: Int[Array, ""]
     is_converged: Bool[Array, ""]
@@ -62,7 +61,6 @@ def ms_step(problem: ShapeProblem, phi: Phi, memory: StepMemory, options: FitOpt
         reference=V,
         damping=memory.damping,
         memory=memory.bfgs,
-        decrement=jnp.array(jnp.inf),
         rise=jnp.zeros(()),
         num_steps=jnp.array(0),
         is_converged=no,
@@ -93,7 +91,6 @@ def _advance(
         reference=now.reference,
         damping=jnp.clip(damping, _LEAST_DAMPING, _MOST_DAMPING),
         memory=eqx.tree_at(lambda m: m.has_hessian, memory, memory.has_hessian & ~has_failed),
-        decrement=direction.decrement,
         rise=now.rise + value - now.value,
         num_steps=now.num_steps + 1,
         is_converged=is_small,
