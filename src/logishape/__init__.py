@@ -14,10 +14,12 @@ from logishape.inference import (
     FitOptions,
     LengthProfile,
     Model,
+    Multistart,
     Prior,
     State,
     fit,
     fit_batch,
+    multistart,
     profile_reference_length,
 )
 from logishape.posterior import (
@@ -41,6 +43,7 @@ __all__ = [
     "LengthProfile",
     "LogishapeError",
     "Model",
+    "Multistart",
     "Observation",
     "Prior",
     "Regions",
@@ -58,6 +61,7 @@ __all__ = [
     "laplace",
     "level_and_jacobian",
     "marginal_label_probability",
+    "multistart",
     "posterior",
     "profile_reference_length",
     "select_voxels",

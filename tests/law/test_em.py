@@ -157,7 +157,8 @@ def test_jit_equals_eager():
 
 def test_vmap_equals_a_loop():
     """Compiled rounds over a batch of images give what each gives alone."""
-    from logishape.inference.fit import run_rounds, stack
+    from logishape.inference.batch import stack
+    from logishape.inference.fit import run_rounds
     from logishape.inference.options import FitOptions
     from logishape.inference.rounds import begin
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import logishape as ls
+from logishape.core.truncated import draw_truncated
 from logishape.posterior import affine_invariant_mean, log_euclidean_mean
-from logishape.posterior.truncated import draw_truncated
 from tests.problems import ellipse_case
 
 COVARIANCE = np.array([[1.0, 0.7], [0.7, 2.0]])

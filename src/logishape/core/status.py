@@ -12,6 +12,7 @@ class Status(enum.IntEnum):
     AT_BOX = 3
     NO_INFORMATION = 4
     COLLAPSED = 5
+    REFUSED = 6
 
     @property
     def advice(self) -> str:
@@ -36,4 +37,5 @@ _ADVICE = {
     "look alike, or there is only noise; check the appearance start and the region of interest.",
     Status.COLLAPSED: "The shape vanished, swallowed the whole region, or became thinner than the reference "
     "length; start closer, lower the reference length, or tighten the box.",
+    Status.REFUSED: "The case could not begin, for the reason in its `problem`; mend the image or the start.",
 }

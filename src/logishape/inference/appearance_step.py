@@ -29,11 +29,12 @@ def mi_step(
     state: State,
     densities: Densities,
     options: FitOptions,
+    is_on: Bool[Array, ""],
 ) -> AppearanceProgress:
     """Both appearances after E and MI sweeps at a fixed shape, until the log joint stops rising.
 
-    The paper stops on the relative change of the means, which depends on where zero lies; a rise in
-    nats does not. A sweep that rounding makes fall is not taken.
+    Without `is_on` they stay as they are. The paper stops on the relative change of the means, which depends on where
+    zero lies; a rise in nats does not. A sweep that rounding makes fall is not taken.
     """
 
     def sweep(carry: tuple[AppearanceProgress, jax.Array]) -> tuple[AppearanceProgress, jax.Array]:
@@ -47,7 +48,7 @@ def mi_step(
 
     regions = jax.tree.map(jnp.asarray, state.regions)
     value = log_likelihood(observation, V, densities) + regions.log_prior()
-    start = AppearanceProgress(regions, densities, value, jnp.array(regions.is_fixed))
+    start = AppearanceProgress(regions, densities, value, ~is_on)
     if regions.is_fixed:
         return start
 

@@ -1,16 +1,18 @@
 """Checks at the border of a fit: one sentence instead of a NaN."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from logishape.appearance import Fixed, ProbabilityMap
-from logishape.core.arrays import double_precision
+from logishape.core.arrays import AnyArray, double_precision
 from logishape.core.errors import InputError
-from logishape.core.observation import Observation
+from logishape.core.observation import LARGEST_INTENSITY, Observation
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, State
 from logishape.inference.objective import log_joint
@@ -28,33 +30,26 @@ def check_state(model: Model, observation: Observation, state: State) -> None:
         )
     if not np.all(np.isfinite(theta)):
         raise InputError(f"the parameters must be finite but are {theta.tolist()}; check them.")
-    _check_level(model, observation)
+    check_level(model, observation)
     values = np.asarray(observation.intensities)
-    is_supervised = any(isinstance(leaf, ProbabilityMap) for leaf in _appearances(state))
-    if is_supervised and (values.min() < 0 or values.max() > 1):
+    if _is_supervised(state) and (values.min() < 0 or values.max() > 1):
         raise InputError(
             f"supervised regions read probabilities but the values lie in [{values.min():g}, {values.max():g}]; "
             "observe the classifier's map, not the image."
         )
 
 
-def _appearances(state: State) -> list:
-    """Both appearances, what a `Fixed` holds included."""
+def _is_supervised(state: State) -> bool:
+    """Whether a region, or what a `Fixed` holds, reads probabilities."""
     both = (state.regions.inside, state.regions.outside)
-    return [one.appearance if isinstance(one, Fixed) else one for one in both]
+    return any(isinstance(one.appearance if isinstance(one, Fixed) else one, ProbabilityMap) for one in both)
 
 
 def check_start(model: Model, observation: Observation, start: State) -> None:
     """Raises unless a fit can begin here: in the box, over voxels, with a finite log joint."""
     check_state(model, observation, start)
-    names, theta, prior = model.shape.parameter_names, np.asarray(start.theta), model.prior
-    outside = (theta < prior.lower) | (theta > prior.upper)
-    if np.any(outside):
-        k = int(np.argmax(outside))
-        raise InputError(
-            f"the start has {names[k]} = {theta[k]:g}, outside the prior's box "
-            f"[{prior.lower[k]:g}, {prior.upper[k]:g}]; move the start or widen the box."
-        )
+    theta = np.asarray(start.theta)
+    check_in_box(model, theta, "the start")
     in_use = np.asarray(observation.weights) > 0
     fewest = 2 ** (observation.ndim + 1)
     if np.count_nonzero(in_use) < fewest:
@@ -76,6 +71,51 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
         raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
 
 
+def check_in_box(model: Model, theta: Float[AnyArray, " p"], name: str) -> None:
+    """Raises, calling the parameters `name`, unless they lie in the prior's box."""
+    theta, prior = np.asarray(theta), model.prior
+    outside = ~((theta >= prior.lower) & (theta <= prior.upper))
+    if np.any(outside):
+        k = int(np.argmax(outside))
+        raise InputError(
+            f"{name} has {model.shape.parameter_names[k]} = {theta[k]:g}, outside the prior's box "
+            f"[{prior.lower[k]:g}, {prior.upper[k]:g}]; move the start or widen the box."
+        )
+
+
+def looks_sound(model: Model, observation: Observation, start: State) -> Bool[Array, ""]:
+    """Whether `check_start` would let a case pass, in one pass and without its sentences; for use under vmap."""
+    values, weights = jnp.asarray(observation.intensities), jnp.asarray(observation.weights)
+    lowest, highest = (0.0, 1.0) if _is_supervised(start) else (-LARGEST_INTENSITY, LARGEST_INTENSITY)
+    in_use = weights > 0
+    logits = prior_logit(model, start.theta, observation.points)
+    return (
+        jnp.all(jnp.isfinite(observation.points))
+        & jnp.all((values >= lowest) & (values <= highest))
+        & jnp.all(jnp.isfinite(weights) & (weights >= 0))
+        & (jnp.sum(in_use) >= 2 ** (observation.ndim + 1))
+        & jnp.all(jnp.isfinite(logits))
+        & jnp.any(in_use & (logits > 0))
+        & jnp.isfinite(log_joint(model, observation, start))  # minus infinity outside the box
+    )
+
+
+def find_problem(check: Callable[..., None], *arguments: Any) -> str:
+    """The sentence with which a check refuses its arguments; empty if it does not."""
+    try:
+        check(*arguments)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def has_right_shapes(model: Model, observation: Observation, start: State) -> bool:
+    """Whether the arrays of a case, whatever they hold, can be stacked with those of others."""
+    points, rows = np.shape(observation.points), np.shape(observation.intensities)
+    has_rows = len(points) == 2 and points[0] > 0 and points[:1] == rows == np.shape(observation.weights)
+    return has_rows and np.shape(start.theta) == (model.shape.num_parameters,)
+
+
 def check_batch(observations: Sequence[Observation], starts: Sequence[State]) -> None:
     """Raises unless the cases can be stacked: as many starts as images, all of one kind."""
     if not observations or len(observations) != len(starts):
@@ -83,17 +123,18 @@ def check_batch(observations: Sequence[Observation], starts: Sequence[State]) ->
             f"a batch needs as many starts as observations and at least one but has {len(observations)} observations "
             f"and {len(starts)} starts; give one start each."
         )
-    kinds = {(observation.ndim, np.dtype(observation.points.dtype).name) for observation in observations}
+    points = [one.points for one in observations if np.ndim(one.points) == 2]
+    kinds = {(one.shape[1], np.dtype(one.dtype).name) for one in points}
     if len(kinds) > 1:
         raise InputError(f"a batch has images of one dimension and precision but found {sorted(kinds)}; split it.")
-    structures = {
-        (jax.tree.structure(start), tuple(np.shape(leaf) for leaf in jax.tree.leaves(start))) for start in starts
-    }
+    looks = [start.regions for start in starts]
+    structures = {(jax.tree.structure(one), tuple(np.shape(leaf) for leaf in jax.tree.leaves(one))) for one in looks}
     if len(structures) > 1:
         raise InputError("the starts of a batch must have the same kinds of appearance; split the batch.")
 
 
-def _check_level(model: Model, observation: Observation) -> None:
+def check_level(model: Model, observation: Observation) -> None:
+    """Raises unless the shape's level gives one float a point of the observation."""
     points = np.asarray(observation.points)
     try:
         level = jax.eval_shape(model.shape.level, np.asarray(model.prior.mean, points.dtype), points)

@@ -1,5 +1,7 @@
 """Where to go: Gauss-Newton on the expected labels, or BFGS on the log joint; both exact within the box."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -41,7 +43,7 @@ def empty_memory(num_parameters: int) -> Memory:
     return Memory(jnp.eye(num_parameters), zero, zero, jnp.array(False), jnp.array(False))
 
 
-def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""]) -> Direction:
+def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""], is_on: Bool[Array, ""]) -> Direction:
     """The MS-step's direction: E-step at phi, then Newton on the linearised, concave expected log prior.
 
     Minimises F(delta) = -sum w [u log sigmoid(V + D delta) + (1-u) log sigmoid(-V - D delta)] - log p + damping,
@@ -77,16 +79,21 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""]) -> 
         logits = moved(delta)
         g = gradient(delta, logits)
         step = minimise_in_box(curvature(logits) + jnp.diag(ridge), g, -phi - delta, 1 - phi - delta)
-        length, new = _backtrack(energy, delta, step, current)
-        is_done = (length == 0) | (-g @ step < 1e-2 * decrement)
+        # A step that promises next to nothing is taken whole or not at all: halving it would only meet rounding.
+        is_tiny = -g @ step < 1e-2 * decrement
+        length, new = _backtrack(energy, delta, step, current, goes_on(carry) & ~is_tiny)
+        is_done = (length == 0) | is_tiny
         return delta + length * step, new, is_done, count + 1
+
+    def goes_on(carry: tuple) -> jax.Array:
+        return is_on & ~carry[2] & (carry[3] < _MAX_NEWTON)
 
     # How far from the optimum we are is judged without damping: a short step is no sign of having arrived.
     start = jnp.zeros_like(phi)
     slope = gradient(start, V)
     decrement = -slope @ minimise_in_box(undamped, slope, -phi, 1 - phi)
     carry = (start, energy(start), jnp.array(False), 0)
-    carry = jax.lax.while_loop(lambda c: ~c[2] & (c[3] < _MAX_NEWTON), newton, carry)
+    carry = jax.lax.while_loop(goes_on, newton, carry)
     return Direction(carry[0], decrement)
 
 
@@ -114,7 +121,9 @@ def _bfgs_update(hessian: jax.Array, s: jax.Array, y: jax.Array) -> jax.Array:
     return hessian - jnp.outer(bs, bs) / sbs + jnp.outer(r, r) / jnp.maximum(s @ r, 1e-300)
 
 
-def _backtrack(energy, delta: jax.Array, step: jax.Array, current: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _backtrack(
+    energy: Callable[[jax.Array], jax.Array], delta: jax.Array, step: jax.Array, current: jax.Array, is_on: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """The first length of 1, 1/2, 1/4 ... at which the energy falls (zero if none), and the energy there."""
 
     def halve(carry: tuple) -> tuple:
@@ -122,6 +131,10 @@ def _backtrack(energy, delta: jax.Array, step: jax.Array, current: jax.Array) ->
         return length / 2, energy(delta + length / 2 * step)
 
     first = (jnp.ones(()), energy(delta + step))
-    length, new = jax.lax.while_loop(lambda c: ~(c[1] < current) & (c[0] > _SHORTEST), halve, first)
+
+    def goes_on(carry: tuple) -> jax.Array:
+        return is_on & ~(carry[1] < current) & (carry[0] > _SHORTEST)
+
+    length, new = jax.lax.while_loop(goes_on, halve, first)
     has_fallen = new < current
     return jnp.where(has_fallen, length, 0.0), jnp.where(has_fallen, new, current)

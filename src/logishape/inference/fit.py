@@ -1,7 +1,6 @@
 """The fit: checks at the border, one compiled loop of EM rounds for each reference length, and its outcome."""
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,12 +14,12 @@ from logishape.core.errors import FitError
 from logishape.core.observation import Observation
 from logishape.core.status import Status
 from logishape.inference.band import is_active, padded_size
-from logishape.inference.checks import check_batch, check_start
+from logishape.inference.checks import check_start
 from logishape.inference.judge import judge, touches_bound
 from logishape.inference.model import Model, State
 from logishape.inference.options import FitOptions
 from logishape.inference.problem import unwhiten
-from logishape.inference.rounds import Progress, begin, em_round
+from logishape.inference.rounds import Progress, begin, em_round, goes_on
 
 
 class Fit(eqx.Module):
@@ -34,16 +33,18 @@ class Fit(eqx.Module):
     decrement: float = eqx.field(static=True)
     at_bound: tuple[str, ...] = eqx.field(static=True)
     parameter_names: tuple[str, ...] = eqx.field(static=True)
+    problem: str = eqx.field(static=True, default="")  # why a case of a batch was refused
 
     @property
     def parameters(self) -> dict[str, float]:
         """The shape's parameters by name."""
-        return dict(zip(self.parameter_names, self.state.theta.tolist(), strict=True))
+        # A refused start may have more or fewer.
+        return dict(zip(self.parameter_names, np.ravel(self.state.theta).tolist(), strict=not self.problem))
 
     def check(self) -> "Fit":
         """Itself if the status is usable; otherwise an error with advice."""
         if not self.status.is_usable:
-            raise FitError(f"{self.status.name.lower().replace('_', ' ')}: {self.status.advice}")
+            raise FitError(f"{self.status.name.lower().replace('_', ' ')}: {self.problem or self.status.advice}")
         return self
 
 
@@ -53,44 +54,22 @@ def fit(model: Model, observation: Observation, start: State, options: FitOption
     padded = observation.padded(padded_size(observation.num_voxels))
     check_start(model, padded, start)
     with double_precision():
-        return _outcome(model, to_host(_fit_at_all_lengths(_ONE, model, padded, start, options)))
+        ended, _ = fit_at_all_lengths(_ONE, model, padded, start, options)
+    return outcome(model, to_host(ended))
 
 
-def fit_batch(
-    model: Model, observations: Sequence[Observation], starts: Sequence[State], options: FitOptions | None = None
-) -> list[Fit]:
-    """A fit for each observation and start, all at once in one compiled program; each equals `fit` of its own.
-
-    Observations are padded to the largest. A case that has ended waits for the others without changing, so one
-    call lasts as long as its longest case; worth it on a GPU, or for many small images.
-    """
-    options = FitOptions() if options is None else options
-    check_batch(observations, starts)
-    size = padded_size(max(observation.num_voxels for observation in observations))
-    padded = [observation.padded(size) for observation in observations]
-    for observation, start in zip(padded, starts, strict=True):
-        check_start(model, observation, start)
-    with double_precision():
-        ended = to_host(_fit_at_all_lengths(_MANY, model, stack(padded), stack(starts), options))
-    return [_outcome(model, jax.tree.map(itemgetter(k), ended)) for k in range(len(starts))]
-
-
-def stack(trees: Sequence[Any]) -> Any:
-    """One tree whose arrays have a new first axis over the trees."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
-
-
-class _Ended(NamedTuple):
-    """A fit, or a batch of them, at the last reference length."""
+class Ended(NamedTuple):
+    """A fit, or a batch of them, at the last reference length: what a reader wants, nothing as large as the image."""
 
     state: State
-    progress: Progress
+    phi: Any
+    trace: Any
     verdict: Any  # status and Newton decrement
     num_steps: Any
     num_rounds: Any
 
 
-class _Calls(NamedTuple):
+class Calls(NamedTuple):
     """The compiled pieces of a fit, for one case or for a batch."""
 
     begin: Callable[..., Progress]
@@ -99,13 +78,13 @@ class _Calls(NamedTuple):
     state: Callable[..., State]
 
 
-def _outcome(model: Model, ended: _Ended) -> Fit:
-    progress, names = ended.progress, model.shape.parameter_names
-    touches = touches_bound(progress.phi)
+def outcome(model: Model, ended: Ended) -> Fit:
+    """The fit of one case that has ended."""
+    names, touches = model.shape.parameter_names, touches_bound(ended.phi)
     return Fit(
         state=ended.state,
         status=Status(int(ended.verdict[0])),
-        log_joint=np.asarray(progress.trace)[np.isfinite(progress.trace)],
+        log_joint=np.asarray(ended.trace)[np.isfinite(ended.trace)],
         num_steps=int(ended.num_steps),
         num_rounds=int(ended.num_rounds),
         decrement=float(ended.verdict[1]),
@@ -114,23 +93,28 @@ def _outcome(model: Model, ended: _Ended) -> Fit:
     )
 
 
-def _fit_at_all_lengths(
-    calls: _Calls, model: Model, observation: Observation, state: State, options: FitOptions
-) -> _Ended:
-    """Anneals the reference length down to the model's own, each fit starting where the one before ended."""
-    num_steps, num_rounds, capacity = 0, 0, 0
+def fit_at_all_lengths(
+    calls: Calls, model: Model, observation: Observation, state: State, options: FitOptions, capacity: int = 0
+) -> tuple[Ended, int]:
+    """Anneals the reference length down to the model's own, each fit starting where the one before ended.
+
+    `capacity` is the number of rows for the band that an earlier fit was compiled for; the last comes back.
+    """
+    observation = jax.tree.map(jnp.asarray, observation)  # to the device once, not at every call
+    num_steps, num_rounds = 0, 0
     for factor in options.anneal:
         stage = model.with_reference_length(factor * model.reference_length)
         progress, _, capacity = _fit_at_one_length(calls, stage, observation, state, capacity, options)
         state = calls.state(model, progress)
         num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
-    progress, verdict, _ = _fit_at_one_length(calls, model, observation, state, capacity, options)
+    progress, verdict, capacity = _fit_at_one_length(calls, model, observation, state, capacity, options)
     num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
-    return _Ended(calls.state(model, progress), progress, verdict, num_steps, num_rounds)
+    state = calls.state(model, progress)
+    return Ended(state, progress.phi, progress.trace, verdict, num_steps, num_rounds), capacity
 
 
 def _fit_at_one_length(
-    calls: _Calls, model: Model, observation: Observation, state: State, capacity: int, options: FitOptions
+    calls: Calls, model: Model, observation: Observation, state: State, capacity: int, options: FitOptions
 ) -> tuple[Progress, Any, int]:
     """Runs the compiled loop, with more rows for the band whenever it outgrows them.
 
@@ -167,27 +151,31 @@ def run_rounds(
 ) -> Progress:
     """The only loop: EM rounds until converged, stuck, out of rounds, or the band outgrows its rows."""
 
-    def goes_on(now: Progress) -> jax.Array:
-        is_over = now.is_converged | now.is_stuck | now.is_overfull
-        return ~is_over & (now.num_rounds < options.max_rounds)
-
     def advance(now: Progress) -> Progress:
         return em_round(model, observation, now, capacity, options)
 
     first = eqx.tree_at(lambda p: p.is_overfull, progress, jnp.array(False))
-    return jax.lax.while_loop(goes_on, advance, first)
+    return jax.lax.while_loop(lambda now: goes_on(now, options), advance, first)
 
 
-_EACH = eqx.if_array(0)
-_ONE = _Calls(
+def calls_over_cases(image_axes: Any) -> Calls:
+    """The pieces for a batch, compiled; with axes of None all cases share one image, which is not copied."""
+    each = eqx.if_array(0)
+
+    def over_cases(function: Callable[..., Any], *in_axes: Any) -> Any:
+        return eqx.filter_jit(eqx.filter_vmap(function, in_axes=in_axes))
+
+    return Calls(
+        begin=over_cases(begin, None, image_axes, each, None),
+        count_active=over_cases(_count_active, image_axes, each),
+        run=over_cases(_run, None, image_axes, each, None, None),
+        state=over_cases(_state, None, each),
+    )
+
+
+_ONE = Calls(
     begin=eqx.filter_jit(begin),
     count_active=eqx.filter_jit(_count_active),
     run=eqx.filter_jit(_run),
     state=eqx.filter_jit(_state),
-)
-_MANY = _Calls(
-    begin=eqx.filter_jit(eqx.filter_vmap(begin, in_axes=(None, _EACH, _EACH, None))),
-    count_active=eqx.filter_jit(eqx.filter_vmap(_count_active, in_axes=(_EACH, _EACH))),
-    run=eqx.filter_jit(eqx.filter_vmap(_run, in_axes=(None, _EACH, _EACH, None, None))),
-    state=eqx.filter_jit(eqx.filter_vmap(_state, in_axes=(None, _EACH))),
 )

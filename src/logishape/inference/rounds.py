@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 from logishape.appearance import Regions
 from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
-from logishape.inference.appearance_step import AppearanceProgress, mi_step
+from logishape.inference.appearance_step import mi_step
 from logishape.inference.band import choose_active, gather
 from logishape.inference.direction import empty_memory
 from logishape.inference.labels import prior_logit
@@ -62,16 +62,28 @@ def begin(model: Model, observation: Observation, state: State, options: FitOpti
     )
 
 
+def goes_on(now: Progress, options: FitOptions) -> Bool[Array, ""]:
+    """Whether there is another round to do; a log joint that is not a number will not become one."""
+    is_over = now.is_converged | now.is_stuck | now.is_overfull | jnp.isnan(now.log_joint)
+    return ~is_over & (now.num_rounds < options.max_rounds)
+
+
 def em_round(model: Model, observation: Observation, now: Progress, capacity: int, options: FitOptions) -> Progress:
-    """Progress after one round; the log joint over all voxels never falls."""
+    """Progress after one round; the log joint over all voxels never falls.
+
+    In a batch, rounds are computed for all cases until the last has ended. `is_on` is false for those that have
+    ended before: no loop within the round then takes a turn for them, so that nobody waits for what nobody reads.
+    """
+    is_on = goes_on(now, options)
     active = choose_active(observation, now.logits, now.densities.log_odds, options.use_band)
     band = gather(observation, now.densities.log_odds, active, capacity)
-    shape = ms_step(ShapeProblem(model, band), now.phi, now.memory, options)
-    phi, logits, value, is_whole = _accept_on_all_voxels(model, observation, now, shape)
+    shape = ms_step(ShapeProblem(model, band), now.phi, now.memory, options, is_on)
+    phi, logits, value, is_whole = _accept_on_all_voxels(model, observation, now, shape, is_on)
     is_settled = shape.is_converged & (is_whole | (shape.rise < options.rise_tolerance))
     state = State(unwhiten(model.prior, phi), now.regions)
-    is_travelling = shape.has_moved & ~is_settled
-    looks = _learn_appearance(observation, logits, state, now.densities, is_travelling, options)
+    # While the shape still travels from band to band, the appearances wait.
+    is_settling = is_on & (is_settled | ~shape.has_moved)
+    looks = mi_step(observation, logits, state, now.densities, options, is_settling)
     after = looks.value + model.prior.log_prob(state.theta)
     learnt = after - value
     row = 2 * now.num_rounds + 1
@@ -107,7 +119,7 @@ def _next_reach(reach: Float[Array, ""], is_whole: Bool[Array, ""]) -> Float[Arr
 
 
 def _accept_on_all_voxels(
-    model: Model, observation: Observation, now: Progress, shape: ShapeProgress
+    model: Model, observation: Observation, now: Progress, shape: ShapeProgress, is_on: Bool[Array, ""]
 ) -> tuple[Phi, Float[Array, " n"], Float[Array, ""], Bool[Array, ""]]:
     """The band's step, shortened until the log joint over all voxels does not fall; the old point if need be.
 
@@ -126,29 +138,9 @@ def _accept_on_all_voxels(
         return evaluate(now.phi + (phi - now.phi) / 4), count + 1
 
     def falls(carry: tuple) -> jax.Array:
-        return ~(carry[0][2] >= now.log_joint) & (carry[1] < 6)
+        return is_on & ~(carry[0][2] >= now.log_joint) & (carry[1] < 6)
 
     trial, count = jax.lax.while_loop(falls, shorten, (evaluate(shape.phi), 0))
     is_good = trial[2] >= now.log_joint
     kept = jax.tree.map(lambda a, b: jnp.where(is_good, a, b), trial, (now.phi, now.logits, now.log_joint))
     return *kept, is_good & (count == 0)
-
-
-def _learn_appearance(
-    observation: Observation,
-    logits: Float[Array, " n"],
-    state: State,
-    densities: Densities,
-    is_travelling: Bool[Array, ""],
-    options: FitOptions,
-) -> AppearanceProgress:
-    """The MI-step, skipped while the shape still travels from band to band."""
-
-    def learn() -> AppearanceProgress:
-        return mi_step(observation, logits, state, densities, options)
-
-    def skip() -> AppearanceProgress:
-        value = log_likelihood(observation, logits, densities) + state.regions.log_prior()
-        return AppearanceProgress(state.regions, densities, value, jnp.array(state.regions.is_fixed))
-
-    return jax.lax.cond(is_travelling, skip, learn)

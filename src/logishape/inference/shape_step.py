@@ -40,18 +40,20 @@ class StepMemory(eqx.Module):
     reach: Float[Array, ""]
 
 
-def ms_step(problem: ShapeProblem, phi: Phi, memory: StepMemory, options: FitOptions) -> ShapeProgress:
+def ms_step(
+    problem: ShapeProblem, phi: Phi, memory: StepMemory, options: FitOptions, is_on: Bool[Array, ""]
+) -> ShapeProgress:
     """Shape parameters after steps on one band: until converged, stuck, or moved so far that the band is stale.
 
-    The value never falls. `has_moved` asks for a fresh band, nothing more.
+    The value never falls. `has_moved` asks for a fresh band, nothing more. Without `is_on` no step is taken.
     """
 
     def goes_on(now: ShapeProgress) -> jax.Array:
         is_over = now.is_converged | now.is_stuck | now.has_moved
-        return ~is_over & (now.num_steps < options.max_shape_steps)
+        return is_on & ~is_over & (now.num_steps < options.max_shape_steps)
 
     def advance(now: ShapeProgress) -> ShapeProgress:
-        return _advance(problem, now, memory.reach, options)
+        return _advance(problem, now, memory.reach, options, goes_on(now))
 
     V, no = problem.logits(phi), jnp.array(False)
     start = ShapeProgress(
@@ -71,14 +73,18 @@ def ms_step(problem: ShapeProblem, phi: Phi, memory: StepMemory, options: FitOpt
 
 
 def _advance(
-    problem: ShapeProblem, now: ShapeProgress, reach: Float[Array, ""], options: FitOptions
+    problem: ShapeProblem,
+    now: ShapeProgress,
+    reach: Float[Array, ""],
+    options: FitOptions,
+    is_on: Bool[Array, ""],
 ) -> ShapeProgress:
     """Progress after one step along a direction."""
     if options.method == "bfgs":
         direction, memory = bfgs(problem, now.phi, now.memory)
     else:
-        direction, memory = gauss_newton(problem, now.phi, now.damping), now.memory
-    length, value, logits = search_length(problem, now, direction, reach)
+        direction, memory = gauss_newton(problem, now.phi, now.damping, is_on), now.memory
+    length, value, logits = search_length(problem, now, direction, reach, is_on)
     has_failed = length == 0
     is_small = (direction.decrement < options.decrement_tolerance) & (value - now.value < options.rise_tolerance)
     # A failed BFGS step is blamed on its Hessian, a failed Gauss-Newton step on too little damping.
@@ -105,7 +111,11 @@ def _drift(problem: ShapeProblem, now: ShapeProgress, logits: Float[Array, " k"]
 
 
 def search_length(
-    problem: ShapeProblem, now: ShapeProgress, direction: Direction, reach: Float[Array, ""]
+    problem: ShapeProblem,
+    now: ShapeProgress,
+    direction: Direction,
+    reach: Float[Array, ""],
+    is_on: Bool[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " k"]]:
     """A step length at which the true log joint rises, its value and logits there; zero if there is none.
 
@@ -128,5 +138,5 @@ def search_length(
         shrinks = (best[0] == 0) & (length > _SHORTEST)
         return jnp.where(grows, jnp.minimum(2 * length, longest), length / 2), best, grows | shrinks
 
-    start = (jnp.ones(()), (jnp.zeros(()), now.value, now.logits), jnp.array(True))
+    start = (jnp.ones(()), (jnp.zeros(()), now.value, now.logits), is_on)
     return jax.lax.while_loop(lambda c: c[2], attempt, start)[1]

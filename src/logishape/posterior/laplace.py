@@ -10,12 +10,12 @@ from jaxtyping import Float
 from logishape.core.arrays import double_precision, to_host
 from logishape.core.errors import FitError, InputError
 from logishape.core.observation import Observation
+from logishape.core.truncated import draw_truncated
 from logishape.inference.band import padded_size
 from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model
 from logishape.posterior.information import information
-from logishape.posterior.truncated import draw_truncated
 
 Kind = Literal["observed", "complete"]
 _INTERVAL_DRAWS = 4000
