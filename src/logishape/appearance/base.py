@@ -30,6 +30,18 @@ class AbstractAppearance(eqx.Module):
     def is_fixed(self) -> bool:
         """Whether `update` leaves everything as it is, so that the MI-step may be skipped."""
 
+    def free_parameters(self) -> Float[AnyArray, " k"]:
+        """What `update` learns, as numbers that may take any value; none where nothing is learnt or nobody says.
+
+        With `with_free_parameters` it lets the posterior count how uncertain the appearance itself is.
+        """
+        return jnp.zeros(0)
+
+    def with_free_parameters(self, values: Float[AnyArray, " k"]) -> "AbstractAppearance":
+        """The same appearance with these free parameters."""
+        del values
+        return self
+
 
 class Fixed(AbstractAppearance):
     """Any appearance, held as it is."""

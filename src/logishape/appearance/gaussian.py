@@ -44,6 +44,14 @@ class GaussianMixture(AbstractAppearance):
         new = mixture.maximise(self.components, self.start, self.counts, sums)
         return eqx.tree_at(lambda m: m.components, self, new)
 
+    def free_parameters(self) -> Float[AnyArray, " k"]:
+        """Those of the components."""
+        return self.components.free_parameters()
+
+    def with_free_parameters(self, values: Float[AnyArray, " k"]) -> "GaussianMixture":
+        """The same mixture with these free parameters."""
+        return eqx.tree_at(lambda m: m.components, self, self.components.with_free_parameters(values))
+
     def _log_joint(self, intensity: Float[AnyArray, " n"]) -> tuple[jax.Array, jax.Array]:
         c = like(self.components, intensity)
         z = (intensity[:, None] - c.means) / c.scales

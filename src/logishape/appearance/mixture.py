@@ -28,6 +28,16 @@ class Components(eqx.Module):
         """Log weights, finite for empty components."""
         return jnp.log(jnp.maximum(self.weights, _LOG_FLOOR))
 
+    def free_parameters(self) -> Float[AnyArray, " k"]:
+        """Log weights (unless there is one component), means and log scales, one after the other."""
+        weights = [self.log_weights] if self.means.shape[0] > 1 else []
+        return jnp.concatenate([*weights, jnp.asarray(self.means), jnp.log(self.scales)])
+
+    def with_free_parameters(self, values: Float[AnyArray, " k"]) -> "Components":
+        """Components with these free parameters; adding a number to all log weights changes nothing."""
+        *weights, means, log_scales = jnp.split(values, values.shape[0] // self.means.shape[0])
+        return Components(jax.nn.softmax(weights[0]) if weights else jnp.ones(1), means, jnp.exp(log_scales))
+
 
 class PseudoCounts(eqx.Module):
     """A prior worth so many voxels, for each component, already seen at the mixture's starting values.

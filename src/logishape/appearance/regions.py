@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Float
 
 from logishape.appearance.base import AbstractAppearance
@@ -28,6 +29,15 @@ class Regions(eqx.Module):
     ) -> "Regions":
         """The MI-step: both regions after one update with label probabilities u and voxel weights."""
         return Regions(self.inside.update(intensity, weight * u), self.outside.update(intensity, weight * (1 - u)))
+
+    def free_parameters(self) -> Float[jax.Array, " k"]:
+        """What both regions learn, inside first."""
+        return jnp.concatenate([self.inside.free_parameters(), self.outside.free_parameters()])
+
+    def with_free_parameters(self, values: Float[AnyArray, " k"]) -> "Regions":
+        """The same regions with these free parameters."""
+        first, second = jnp.split(values, [self.inside.free_parameters().shape[0]])
+        return Regions(self.inside.with_free_parameters(first), self.outside.with_free_parameters(second))
 
     def log_prior(self) -> Float[AnyArray, ""]:
         """log p(theta_I | beta) of both regions."""

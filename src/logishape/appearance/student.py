@@ -83,6 +83,19 @@ class StudentMixture(AbstractAppearance):
             dofs = jnp.where(has_support, solve_dof(target / jnp.where(has_support, total, 1.0)), dofs)
         return eqx.tree_at(lambda m: (m.components, m.dofs), self, (new, dofs))
 
+    def free_parameters(self) -> Float[AnyArray, " k"]:
+        """Those of the components, then log degrees of freedom where they are estimated."""
+        own = self.components.free_parameters()
+        return jnp.concatenate([own, jnp.log(self.dofs)]) if self.estimate_dofs else own
+
+    def with_free_parameters(self, values: Float[AnyArray, " k"]) -> "StudentMixture":
+        """The same mixture with these free parameters."""
+        count = self.dofs.shape[0] if self.estimate_dofs else 0
+        own, log_dofs = jnp.split(values, [values.shape[0] - count])
+        dofs = jnp.exp(log_dofs) if self.estimate_dofs else self.dofs
+        new = (self.components.with_free_parameters(own), dofs)
+        return eqx.tree_at(lambda m: (m.components, m.dofs), self, new)
+
     def _log_joint(self, intensity: Float[AnyArray, " n"]) -> tuple[jax.Array, jax.Array]:
         nu = jnp.asarray(self.dofs)
         # The normaliser is a small difference of large terms: full precision first, then the image's.

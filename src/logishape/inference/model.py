@@ -66,6 +66,24 @@ class Prior(eqx.Module):
             raise InputError(f"standard deviations must be positive but are {dict(sd or {})}; leave out flat ones.")
         return cls(lower, upper, covariance=np.where(sds < 1e100, np.minimum(sds, 1e100) ** 2, np.inf))
 
+    @classmethod
+    def of_modes(
+        cls, shape: AbstractShape, bounds: Mapping[str, tuple[float, float]] | None = None, limit: float = 4.0
+    ) -> "Prior":
+        """N(0, 1) within +-limit for each parameter called mode_1, mode_2, ..., and `bounds` for all others.
+
+        Modes of a population are scaled by their standard deviations, so this is the prior they imply, whether they
+        are modes of level sets, meshes or deformations, posed or not.
+        """
+        bounds, modes = dict(bounds or {}), [name for name in shape.parameter_names if name.startswith("mode_")]
+        if not modes or not 0 < limit < np.inf or set(modes) & set(bounds):
+            raise InputError(
+                f"modes have the standard normal prior within a positive limit, but this shape's modes are "
+                f"{', '.join(modes) or 'none'}, the limit is {limit} and bounds are given for "
+                f"{', '.join(bounds) or 'none'}; give bounds to the other parameters, or use Prior.named."
+            )
+        return cls.named(shape, bounds | dict.fromkeys(modes, (-limit, limit)), dict.fromkeys(modes, 1.0))
+
     @property
     def widths(self) -> Float[AnyArray, " p"]:
         """Upper minus lower bound: the natural unit of each parameter."""
@@ -109,6 +127,10 @@ class State(eqx.Module):
 
     theta: Float[AnyArray, " p"] = eqx.field(converter=as_double)
     regions: Regions
+
+    def with_appearance(self, free_parameters: Float[AnyArray, " k"]) -> "State":
+        """The same shape with other free parameters of the appearances."""
+        return State(self.theta, self.regions.with_free_parameters(free_parameters))
 
 
 def _has_gaussian(covariance: np.ndarray, p: int) -> np.ndarray:

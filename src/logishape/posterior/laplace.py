@@ -1,23 +1,18 @@
 """The posterior of the shape parameters: a Gaussian about the best fit, cut off at the prior's box."""
 
-from typing import Literal
-
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import double_precision, to_host
 from logishape.core.errors import FitError, InputError
 from logishape.core.observation import Observation
 from logishape.core.truncated import draw_truncated
-from logishape.inference.band import padded_size
 from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model
-from logishape.posterior.information import information
+from logishape.posterior.data_information import Kind, invert, sandwich_information, tempered_information
 
-Kind = Literal["observed", "complete"]
 _INTERVAL_DRAWS = 4000
 
 
@@ -26,7 +21,7 @@ class ShapePosterior(eqx.Module):
 
     `mean` is the best fit. `centre` is the Gaussian's own: the same inside the box; where the fit lies on a bound the
     log joint still rises, and the Gaussian that continues it is centred beyond; with an effective fraction below one
-    and a Gaussian prior it moves towards the prior.
+    and a Gaussian prior it moves towards the prior. `effective_fraction` is the one given, or the one the sandwich found.
 
     `is_fallback` says that the observed information was not positive definite and the outer product of
     scores took its place; such a posterior deserves a second look.
@@ -74,36 +69,39 @@ class ShapePosterior(eqx.Module):
 
 
 def laplace(
-    model: Model, observation: Observation, fit: Fit, kind: Kind = "observed", effective_fraction: float = 1.0
+    model: Model,
+    observation: Observation,
+    fit: Fit,
+    kind: Kind = "sandwich",
+    effective_fraction: float = 1.0,
+    appearance_is_known: bool = False,
 ) -> ShapePosterior:
-    """The Laplace approximation at a fit: covariance (kappa J + P0)^-1.
+    """The Laplace approximation at a fit: covariance (data information + P0)^-1, P0 the prior's precision.
 
-    kind: "observed" is exact, second derivatives included; "complete" is the paper's and over-confident.
-    effective_fraction: kappa, the share of voxels that count as independent; it tempers the data, not the prior.
+    kind: "sandwich" measures from the scores of neighbouring voxels what noise, correlated or not, does to the fit,
+    and is the kind whose intervals covered in every study; "observed" is exact for independent noise; "complete" is
+    the paper's and over-confident.
+    effective_fraction: kappa, the share of voxels that count as independent, for the last two kinds; it tempers the
+    data, not the prior (see `noise_correlation`).
+    appearance_is_known: leave out what the uncertainty of the estimated appearances adds ("complete" always does).
     The model must be the one of the fit; a fit that is not at a maximum has no such posterior (`FitError`).
     """
-    if kind not in ("observed", "complete"):
-        raise InputError(f"kind is {kind!r} but must be 'observed' or 'complete' (the paper's); use the first.")
-    if not 0 < effective_fraction <= 1:
-        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
-    observation = observation.padded(padded_size(observation.num_voxels))
+    _check_request(kind, effective_fraction)
     check_state(model, observation, fit.check().state)
-    with double_precision():
-        info = to_host(eqx.filter_jit(information)(model, observation, fit.state))
+    if kind == "sandwich":
+        data = sandwich_information(model, observation, fit.state, appearance_is_known)
+    else:
+        data = tempered_information(model, observation, fit.state, kind, effective_fraction, appearance_is_known)
     precision = model.prior.precision
-    chosen = effective_fraction * (info.observed if kind == "observed" else info.complete) + precision
-    covariance = _invert(chosen, model.prior.widths)
-    is_fallback = covariance is None
-    if covariance is None:
-        covariance = _invert(effective_fraction * info.outer + precision, model.prior.widths)
+    covariance = invert(data.matrix + precision, model.prior.widths)
     if covariance is None:
         raise FitError(
             "the image and the prior leave some direction of the parameters undetermined, so there is no "
             "posterior; add a Gaussian prior or a region with contrast."
         )
     theta = np.asarray(fit.state.theta)
-    slope = effective_fraction * info.score - precision @ (theta - model.prior.mean)
-    is_off_centre = bool(fit.at_bound) or (effective_fraction < 1 and bool(np.any(precision)))
+    slope = data.score - precision @ (theta - model.prior.mean)
+    is_off_centre = bool(fit.at_bound) or (data.fraction != 1 and bool(np.any(precision)))
     return ShapePosterior(
         mean=theta,
         centre=theta + covariance @ slope if is_off_centre else theta,
@@ -112,18 +110,20 @@ def laplace(
         upper=np.asarray(model.prior.upper),
         parameter_names=fit.parameter_names,
         kind=kind,
-        effective_fraction=float(effective_fraction),
-        is_fallback=is_fallback,
+        effective_fraction=data.fraction,
+        is_fallback=data.is_fallback,
     )
 
 
-def _invert(precision: np.ndarray, widths: np.ndarray) -> np.ndarray | None:
-    """The inverse, or None where the matrix is not safely positive definite in units of the box widths."""
-    whitened = widths[:, None] * precision * widths
-    if not np.all(np.isfinite(whitened)):
-        return None
-    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
-    if values[0] <= max(1e-12 * values[-1], 1e-6):
-        return None
-    covariance = (vectors / values) @ vectors.T
-    return widths[:, None] * covariance * widths
+def _check_request(kind: str, effective_fraction: float) -> None:
+    if kind not in ("sandwich", "observed", "complete"):
+        raise InputError(
+            f"kind is {kind!r} but must be 'sandwich', 'observed' or 'complete' (the paper's); use the first."
+        )
+    if not 0 < effective_fraction <= 1:
+        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    if kind == "sandwich" and effective_fraction != 1:
+        raise InputError(
+            f"the sandwich measures the correlation of the noise itself but effective_fraction is "
+            f"{effective_fraction}; leave it out, or take kind='observed'."
+        )

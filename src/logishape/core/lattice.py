@@ -1,0 +1,68 @@
+"""The grid behind loose points: neighbours matter where noise is correlated."""
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.spatial import cKDTree
+
+from logishape.core.errors import InputError
+
+_SAMPLE, _NEIGHBOURS = 30, (30, 300, 3000)
+_OFF_GRID = 0.1  # of a step: how far a point may lie from its place on the grid
+_MOST_CELLS = 2**27
+
+
+def lattice_index(points: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
+    """Whole-number coordinates of each point on the lattice they lie on, from zero; oblique grids and holes are fine.
+
+    Points that lie on no lattice get the cubic cells, one typical distance between neighbours wide, that hold them.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    steps = _shortest_steps(points)
+    index = (points - points[0]) @ np.linalg.inv(steps)
+    if np.abs(index - np.round(index)).max() > _OFF_GRID:
+        size = np.linalg.norm(steps, axis=1).min()
+        index = (points - points.min(axis=0)) / size
+    index = np.round(index).astype(np.int64)
+    index -= index.min(axis=0)
+    if np.prod(index.max(axis=0) + 1.0) > _MOST_CELLS:
+        raise InputError(
+            f"the voxels are spread over a grid of {(index.max(axis=0) + 1).tolist()} cells, more than {_MOST_CELLS}; "
+            "crop the observation to the object."
+        )
+    return index
+
+
+def on_lattice(index: Int[np.ndarray, "n d"], values: Float[np.ndarray, " n"]) -> Float[np.ndarray, "..."]:
+    """A dense grid with the sum of the values in each cell, zero where there is no point."""
+    shape = tuple(index.max(axis=0) + 1)
+    flat = np.ravel_multi_index(tuple(index.T), shape)
+    return np.bincount(flat, weights=values, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def _shortest_steps(points: np.ndarray) -> np.ndarray:
+    """d linearly independent steps between neighbours, the shortest first, as rows; they span the lattice."""
+    n, d = points.shape
+    tree = cKDTree(points)
+    rows = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int))
+    for count in _NEIGHBOURS:  # slices far apart need more neighbours until one lies on another slice
+        _, near = tree.query(points[rows], k=min(count, n))
+        steps = (points[near] - points[rows][:, None]).reshape(-1, d)
+        steps = steps[np.argsort(np.linalg.norm(steps, axis=1), kind="stable")]
+        chosen = _independent(steps)
+        if len(chosen) == d:
+            return chosen
+    raise InputError(f"the {n} voxels lie on a line or a plane, not in {d}D space; widen the region.")
+
+
+def _independent(steps: np.ndarray) -> np.ndarray:
+    """The first steps, in their order, that are linearly independent."""
+    chosen = np.zeros((0, steps.shape[1]))
+    tiny = 1e-5 * np.abs(steps).max()
+    for step in steps:
+        within = np.linalg.pinv(chosen) @ chosen  # the projection onto the steps so far
+        # On a lattice the next step leaves the span of the shorter ones by half its length or more.
+        if np.linalg.norm(step - step @ within) > max(0.4 * np.linalg.norm(step), tiny):
+            chosen = np.vstack([chosen, step])
+            if len(chosen) == steps.shape[1]:
+                break
+    return chosen

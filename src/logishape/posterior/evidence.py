@@ -1,0 +1,142 @@
+"""Which model does the image support: log evidence and Bayes factors."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import multivariate_normal
+
+from logishape.core.arrays import double_precision
+from logishape.core.errors import FitError, InputError
+from logishape.core.observation import Observation
+from logishape.inference.band import padded_size
+from logishape.inference.checks import check_state
+from logishape.inference.fit import Fit, fit
+from logishape.inference.model import Model, State
+from logishape.inference.objective import log_joint
+from logishape.inference.options import FitOptions
+from logishape.posterior.data_information import invert, sandwich_information, shape_information
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Models by how well they explain one image, parameters integrated out, the best first.
+
+    log_bayes_factors: log evidence below that of the best. probabilities: with equal odds before the image.
+    effective_fraction: kappa, the same for all models.
+    """
+
+    names: tuple[str, ...]
+    log_evidences: Float[np.ndarray, " k"]
+    fits: tuple[Fit, ...]
+    effective_fraction: float
+
+    @property
+    def best(self) -> str:
+        """The name of the model with the largest evidence."""
+        return self.names[0]
+
+    @property
+    def log_bayes_factors(self) -> Float[np.ndarray, " k"]:
+        """Log evidence of each model minus that of the best: zero, then negative."""
+        return self.log_evidences - self.log_evidences[0]
+
+    @property
+    def probabilities(self) -> Float[np.ndarray, " k"]:
+        """Posterior probability of each model if all were equally likely before."""
+        odds = np.exp(self.log_bayes_factors)
+        return odds / odds.sum()
+
+    def summary(self) -> str:
+        """One line a model: log Bayes factor against the best, and its probability."""
+        rows = zip(self.names, self.log_bayes_factors, self.probabilities, strict=True)
+        return "\n".join(f"{name}: log Bayes factor {factor:.2f}, probability {p:.3g}" for name, factor, p in rows)
+
+
+def evidence(model: Model, observation: Observation, fit: Fit, effective_fraction: float) -> float:
+    """log p(I | model) by Laplace's method, shape parameters integrated out, appearances held at their best.
+
+    kappa log p(I | theta) + log p(theta) + (p/2) log 2 pi - 1/2 log|kappa J + P0|, plus the share of that Gaussian
+    within the prior's box. kappa, the effective fraction, tempers the data for correlated noise: one for independent
+    noise, otherwise that of `laplace` for the model that fits best; with kappa = 1 on correlated noise the richer
+    model always wins. Compare models on the same voxels and with the same kappa only: `compare` sees to that.
+    """
+    check_state(model, observation, fit.check().state)
+    if not 0 < effective_fraction <= 1:
+        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    info = shape_information(model, observation, fit.state)
+    prior, theta = model.prior, np.asarray(fit.state.theta)
+    curvature = effective_fraction * info.observed + prior.precision
+    covariance = invert(curvature, prior.widths)
+    if covariance is None:
+        raise FitError(
+            "the log joint is not curved in every direction here, so Laplace's method has no evidence to give; "
+            "add a Gaussian prior, or compare fits that are better determined."
+        )
+    slope = effective_fraction * info.score - prior.precision @ (theta - prior.mean)
+    shift = covariance @ slope if fit.at_bound or effective_fraction < 1 else np.zeros_like(theta)
+    log_gaussian = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1] + 0.5 * slope @ shift
+    height = effective_fraction * _log_likelihood(model, observation, fit.state)
+    log_prior = float(prior.log_normaliser) - 0.5 * (theta - prior.mean) @ prior.precision @ (theta - prior.mean)
+    return float(height + log_prior + log_gaussian + _log_share(prior, theta + shift, covariance))
+
+
+def compare(
+    models: Mapping[str, Model],
+    observation: Observation,
+    starts: Mapping[str, State],
+    options: FitOptions | None = None,
+    effective_fraction: float | None = None,
+) -> Comparison:
+    """The models fitted to one image and ranked by their evidence.
+
+    kappa is that of the model with the highest log likelihood unless given: the residuals of a bad fit are
+    correlated because it is bad, not because the noise is.
+    """
+    if set(models) != set(starts) or len(models) < 2:
+        raise InputError(
+            f"a comparison needs a start for each of at least two models but has the models {', '.join(models)} and "
+            f"the starts {', '.join(starts)}; name them alike."
+        )
+    fits = {name: _checked(name, fit(model, observation, starts[name], options)) for name, model in models.items()}
+    if effective_fraction is None:
+        heights = {name: _log_likelihood(model, observation, fits[name].state) for name, model in models.items()}
+        closest = max(heights, key=lambda name: heights[name])
+        state = fits[closest].state
+        effective_fraction = sandwich_information(models[closest], observation, state, False).fraction
+    values = {name: evidence(model, observation, fits[name], effective_fraction) for name, model in models.items()}
+    order = sorted(values, key=lambda name: -values[name])
+    return Comparison(
+        names=tuple(order),
+        log_evidences=np.array([values[name] for name in order]),
+        fits=tuple(fits[name] for name in order),
+        effective_fraction=effective_fraction,
+    )
+
+
+def _checked(name: str, one: Fit) -> Fit:
+    try:
+        return one.check()
+    except FitError as error:
+        raise FitError(f"the model {name!r} has no evidence: {error}") from error
+
+
+def _log_likelihood(model: Model, observation: Observation, state: State) -> float:
+    """log p(I | theta, appearances) over all voxels."""
+    padded = observation.padded(padded_size(observation.num_voxels))
+    with double_precision():
+        whole = float(eqx.filter_jit(log_joint)(model, padded, state))
+        return whole - float(model.prior.log_prob(state.theta)) - float(state.regions.log_prior())
+
+
+def _log_share(prior, centre: np.ndarray, covariance: np.ndarray) -> float:
+    """Log of the Gaussian's share within the box: zero well inside, log 1/2 for one parameter on its bound."""
+    sd = np.sqrt(np.diag(covariance))
+    lower, upper = (prior.lower - centre) / sd, (prior.upper - centre) / sd
+    if np.all(lower < -8) and np.all(upper > 8):
+        return 0.0
+    correlation = covariance / np.outer(sd, sd)
+    share = multivariate_normal.cdf(upper, cov=correlation, lower_limit=lower, rng=np.random.default_rng(0))
+    return float(np.log(max(share, 1e-300)))
