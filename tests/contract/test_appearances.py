@@ -79,6 +79,19 @@ def test_empty_constant_and_extreme_data_stay_finite(name, x64):
 
 
 @each_appearance
+def test_free_parameters_come_back_and_are_all_that_is_learnt(name, x64):
+    one = APPEARANCES[name]
+    intensity, weight = sample(3)
+    learnt = one.update(intensity, weight)
+    values = one.free_parameters()
+    assert (values.shape[0] == 0) == one.is_fixed
+    np.testing.assert_allclose(one.with_free_parameters(values).log_prob(intensity), one.log_prob(intensity), rtol=1e-12)
+    again = one.with_free_parameters(learnt.free_parameters())
+    np.testing.assert_allclose(again.log_prob(intensity), learnt.log_prob(intensity), rtol=1e-12)
+    np.testing.assert_allclose(again.log_prior(), learnt.log_prior(), rtol=1e-12)
+
+
+@each_appearance
 def test_jit_equals_eager(name, x64):
     one = APPEARANCES[name]
     intensity, weight = sample(1)

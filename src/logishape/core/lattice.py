@@ -26,8 +26,8 @@ def lattice_index(points: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
     index -= index.min(axis=0)
     if np.prod(index.max(axis=0) + 1.0) > _MOST_CELLS:
         raise InputError(
-            f"the voxels are spread over a grid of {(index.max(axis=0) + 1).tolist()} cells, more than {_MOST_CELLS}; "
-            "crop the observation to the object."
+            f"the voxels are spread over a grid of {(index.max(axis=0) + 1).tolist()} cells, too many to hold; crop "
+            "the observation to the object."
         )
     return index
 

@@ -70,9 +70,9 @@ def correlation_on_lattice(index: np.ndarray, residual: np.ndarray) -> NoiseCorr
         shell = (lag > radius - 0.5) & (lag <= radius + 0.5) & (pairs > 0)
         count = pairs[shell].sum() / 2  # each pair was counted from both its ends
         mean = products[shell].sum() / (2 * count) / top if count else 0.0
-        if mean * np.sqrt(count) < 2:
+        if mean < 2 * np.sqrt(whole / max(count, 1)):  # chance, counting pairs as far as they are independent
             break
-        lags.append(float(radius))
+        lags.append(float(np.average(lag[shell], weights=pairs[shell])))
         values.append(float(mean))
         whole += float(np.sum(products[shell] / pairs[shell]) / top)
     length = np.sqrt(max(whole ** (2 / d) - 1, 0.0) / (4 * np.pi))

@@ -32,7 +32,7 @@ class DataInformation(NamedTuple):
 
 
 class Appearance(NamedTuple):
-    """What the appearances' uncertainty takes from the shape: their cross information and the inverse of their own."""
+    """Cross information of shape and appearances, and the inverse of the appearances' own."""
 
     cross: Float[np.ndarray, "p k"]
     inverse: Float[np.ndarray, "k k"]
@@ -123,7 +123,7 @@ def _profiled(
 
 
 def _invert_own(own: np.ndarray) -> np.ndarray:
-    """The inverse on what the data determine; a component without voxels, or all log weights at once, adds nothing."""
+    """The inverse on what the data determine: an empty component, or all log weights at once, adds nothing."""
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(own)), 1e-12))
     values, vectors = np.linalg.eigh(scale[:, None] * (own + own.T) / 2 * scale)
     inverse = np.where(values > 1e-8, 1 / np.where(values > 1e-8, values, 1.0), 0.0)

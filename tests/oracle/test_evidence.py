@@ -1,0 +1,169 @@
+"""Evidence and Bayes factors against numerical integration, a free reference length, and Laplace against MCMC."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.special import logsumexp
+
+import logishape as ls
+from logishape import appearance, shapes
+from logishape.core.arrays import double_precision
+from logishape.inference import e_step, log_joint, prior_logit
+from logishape.posterior import information
+from tests.problems import draw_intensities, ellipse_case, grid
+
+LOOKS = ls.Regions(
+    appearance.Fixed(appearance.gaussian(100.0, 60.0)), appearance.Fixed(appearance.gaussian(0.0, 60.0))
+)
+
+
+class CentredDisc(shapes.AbstractShape):
+    """A disc about the origin: one parameter."""
+
+    parameter_names = ("radius",)
+
+    def level(self, theta, points):
+        return theta[0] - shapes.safe_norm(points)
+
+
+def small_image(truth, seed=0):
+    """20 x 20 pixels of an ellipse with these semi-axes, seen through known densities."""
+    points = grid(20, 2)
+    model = ls.Model(shapes.Ellipsoid(2), ls.Prior([3, 3], [9, 9]), 0.7)
+    return ls.Observation.from_arrays(
+        points, draw_intensities(model, np.array(truth), points, 60.0, seed), dtype=np.float64
+    )
+
+
+DISC = ls.Model(CentredDisc(), ls.Prior([3.0], [9.0]), 0.7)
+ELLIPSE = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [9.0, 9.0]), 0.7)
+GAUSSIAN = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [9.0, 9.0], [6.0, 6.0], [0.3**2, 0.3**2]), 0.7)
+
+
+def integrate(model, observation, kappa=1.0, num=61):
+    """log of the integral of likelihood^kappa times prior over the box, by the trapezoidal rule."""
+    axes = [np.linspace(a, b, num) for a, b in zip(model.prior.lower, model.prior.upper, strict=True)]
+    thetas = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+    @jax.jit
+    def heights(thetas):
+        def one(theta):
+            prior = model.prior.log_prob(theta)
+            return kappa * (log_joint(model, observation, ls.State(theta, LOOKS)) - prior) + prior
+
+        return jax.lax.map(one, thetas)
+
+    with double_precision():
+        is_edge = (thetas == model.prior.lower) | (thetas == model.prior.upper)
+        log_cell = np.sum(np.log([axis[1] - axis[0] for axis in axes]))
+        return float(logsumexp(heights(thetas) - np.log(2) * is_edge.sum(axis=1)) + log_cell)
+
+
+@pytest.mark.parametrize("kappa", [1.0, 0.3])
+@pytest.mark.parametrize("model", [DISC, ELLIPSE, GAUSSIAN], ids=["disc", "ellipse", "ellipse, Gaussian prior"])
+def test_evidence_is_the_integral(model, kappa):
+    observation = small_image([6.5, 5.5])
+    fit = ls.fit(model, observation, ls.State(np.full(model.shape.num_parameters, 6.0), LOOKS)).check()
+    # Laplace's method is exact to about 1/8 of a nat for a few hundred noisy voxels.
+    assert ls.evidence(model, observation, fit, kappa) == pytest.approx(
+        integrate(model, observation, kappa), abs=0.15
+    )
+
+
+def test_evidence_on_a_bound_is_the_integral_too():
+    observation = small_image([6.5, 5.5])
+    model = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [6.2, 9.0]), 0.7)
+    fit = ls.fit(model, observation, ls.State([6.0, 6.0], LOOKS)).check()
+    assert fit.status is ls.Status.AT_BOX
+    assert ls.evidence(model, observation, fit, 1.0) == pytest.approx(integrate(model, observation, num=121), abs=0.2)
+
+
+@pytest.mark.parametrize(("truth", "winner"), [((6.0, 6.0), "disc"), ((7.0, 5.0), "ellipse")])
+def test_bayes_factors_are_those_of_the_integrals(truth, winner):
+    observation = small_image(truth, seed=3)
+    models = {"disc": DISC, "ellipse": ELLIPSE}
+    starts = {"disc": ls.State([6.0], LOOKS), "ellipse": ls.State([6.0, 6.0], LOOKS)}
+    found = ls.compare(models, observation, starts, effective_fraction=1.0)
+    assert found.best == winner
+    exact = {name: integrate(model, observation) for name, model in models.items()}
+    other = found.names[1]
+    assert found.log_bayes_factors[1] == pytest.approx(exact[other] - exact[winner], abs=0.15)
+    assert found.probabilities.sum() == pytest.approx(1)
+    assert winner in found.summary().split("\n")[0]
+    tempered = ls.compare(models, observation, starts, effective_fraction=0.3)
+    assert abs(tempered.log_bayes_factors[1]) < abs(found.log_bayes_factors[1]) or winner == "disc"
+
+
+def test_compare_finds_one_fraction_for_all():
+    observation = small_image((7.0, 5.0), seed=3)
+    starts = {"disc": ls.State([6.0], LOOKS), "ellipse": ls.State([6.0, 6.0], LOOKS)}
+    found = ls.compare({"disc": DISC, "ellipse": ELLIPSE}, observation, starts)
+    fit = ls.fit(ELLIPSE, observation, starts["ellipse"])
+    assert found.effective_fraction == ls.laplace(ELLIPSE, observation, fit).effective_fraction
+
+
+def test_what_cannot_be_compared():
+    observation = small_image((6.0, 6.0))
+    start = ls.State([6.0], LOOKS)
+    with pytest.raises(ls.InputError, match=r"a start for each of at least two models .* name them alike"):
+        ls.compare({"disc": DISC, "ellipse": ELLIPSE}, observation, {"disc": start})
+    with pytest.raises(ls.InputError, match=r"effective_fraction must lie in \(0, 1\]"):
+        ls.evidence(DISC, observation, ls.fit(DISC, observation, start), 0.0)
+
+
+def test_free_length_finds_the_maximum_of_the_profile_and_its_score_is_the_formula(x64):
+    case = ellipse_case(noise=20.0, reference_length=0.8)
+    model = ls.Model(shapes.FreeLength(case.model.shape), _with_length(case.model.prior), 1.0)
+    start = ls.State(np.append(case.start.theta, 0.0), case.start.regions)
+    fit = ls.fit(model, case.observation, start).check()
+    profile = ls.profile_reference_length(case.model, case.observation, case.start, np.geomspace(0.3, 2.5, 5))
+    assert np.exp(fit.parameters["log_length_ratio"]) == pytest.approx(profile.best_length, rel=0.03)
+    assert fit.log_joint[-1] == pytest.approx(profile.best_fit.log_joint[-1] - np.log(5.0), abs=0.01)
+    posterior = ls.laplace(model, case.observation, fit, "observed")
+    low, high = fit.parameters["log_length_ratio"] + np.array([-3, 3]) * posterior.sd[-1]
+    assert low < np.log(0.8) < high
+    # dV/dlog l = -V: the score in log l is -sum (u - mu) V.
+    state = ls.State(start.theta + 0.1, start.regions)
+    V = prior_logit(model, state.theta, case.observation.points)
+    u = e_step(V, state.regions.log_odds(case.observation.intensities))
+    score = eqx.filter_jit(information)(model, case.observation, state).score[-1]
+    assert float(score) == pytest.approx(float(-jnp.sum((u - jax.nn.sigmoid(V)) * V)), rel=1e-9)
+
+
+def _with_length(prior):
+    return ls.Prior(np.append(prior.lower, -2.5), np.append(prior.upper, 2.5))
+
+
+def test_one_free_length_is_enough():
+    with pytest.raises(ls.InputError, match="free length already"):
+        shapes.FreeLength(shapes.FreeLength(shapes.Ball(2)))
+
+
+def test_laplace_agrees_with_nuts(key):
+    """No-U-turn sampling of the same marginal likelihood (blackjax): means within a fifth of an SD, SDs within 15 %."""
+    blackjax = pytest.importorskip("blackjax")
+    case = ellipse_case(noise=40.0)
+    fit = ls.fit(case.model, case.observation, case.start).check()
+    posterior = ls.laplace(case.model, case.observation, fit, "observed", appearance_is_known=True)
+    with double_precision():
+        root = jnp.asarray(np.linalg.cholesky(posterior.covariance))
+
+        def log_density(z):
+            theta = posterior.mean + root @ z
+            return log_joint(case.model, case.observation, ls.State(theta, fit.state.regions))
+
+        kernel = blackjax.nuts(log_density, step_size=0.7, inverse_mass_matrix=jnp.ones(5))
+
+        def step(state, key):
+            state, info = kernel.step(key, state)
+            return state, (state.position, info.is_divergent)
+
+        run = jax.jit(lambda keys: jax.lax.scan(step, kernel.init(jnp.zeros(5)), keys)[1])
+        draws, diverged = run(jax.random.split(key, 1500))
+    assert not np.any(diverged)
+    draws = np.asarray(draws[200:])
+    # 1300 draws of a nearly Gaussian posterior are worth about as many independent ones: 3 % standard error.
+    assert np.all(np.abs(draws.mean(axis=0)) < 0.2)
+    np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.15)
