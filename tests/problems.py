@@ -9,6 +9,7 @@ import numpy as np
 
 import logishape as ls
 from logishape import appearance, shapes
+from tests.grids import rod_modes, rod_template
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +20,7 @@ class ShapeCase:
     shape: shapes.AbstractShape
     theta: np.ndarray
     dimension: int
+    slope_tolerance: float = 1e-5  # of the slope at the surface; the ellipsoid's floor at the centre costs 1e-6
 
 
 def _posed_theta(pose, theta):
@@ -26,6 +28,7 @@ def _posed_theta(pose, theta):
 
 
 POSE_2D, POSE_3D = (0.4, -0.3, 0.5), (0.4, -0.3, 0.2, 0.3, -0.2, 0.4)
+AFFINE_3D = (0.4, -0.3, 0.2, -0.2, 0.1, 0.05, -0.1, 0.15, 0.1, 0.0, -0.1, 0.2)
 SHAPES = [
     ShapeCase("ball2", shapes.Ball(2), np.array([0.3, -0.5, 3.0]), 2),
     ShapeCase("ball3", shapes.Ball(3), np.array([0.3, -0.5, 0.2, 3.0]), 3),
@@ -39,6 +42,23 @@ SHAPES = [
         shapes.Posed(shapes.Superellipsoid(3), np.zeros(3), np.array([0.1, 0.2, -0.1])),
         _posed_theta(POSE_3D, (4.0, 2.5, 3.0, 3.5, 2.5)),
         3,
+    ),
+    # Half-millimetre grids know the rod's slope to a hundredth; its modes themselves bend the level by up to a tenth.
+    ShapeCase("level-set modes", rod_modes(3), np.array([1.5, -0.8]), 3, 0.12),
+    ShapeCase(
+        "posed level-set modes",
+        shapes.Posed(rod_modes(2), np.zeros(2)),
+        _posed_theta(POSE_2D, (1.5, -0.8)),
+        2,
+        0.12,
+    ),
+    ShapeCase("affine template", rod_template(shapes.Affine(np.zeros(3)), 3), np.array(AFFINE_3D), 3, 0.03),
+    ShapeCase(
+        "posed waving template",
+        shapes.Posed(rod_template(shapes.Cosines((-6, -6), (6, 6), 1, 0.5), 2), np.zeros(2)),
+        _posed_theta(POSE_2D, (0.8, -0.5, 0.3, 0.4, -0.9, 0.6)),
+        2,
+        0.03,
     ),
 ]
 

@@ -17,19 +17,18 @@ def random_points(case, num=200, seed=1):
 
 
 def points_near_surface(case):
-    """Points moved onto the zero level by Newton steps along the gradient in space."""
+    """Level and gradient at points moved onto the zero level by Newton steps along the gradient in space."""
     points = jnp.asarray(random_points(case, 60))
-    gradient = jax.vmap(jax.grad(lambda x: case.shape.level(case.theta, x[None])[0]))
+    level_and_gradient = jax.vmap(jax.value_and_grad(lambda x: case.shape.level(case.theta, x[None])[0]))
 
     @jax.jit
     def approach(points):
-        g = gradient(points)
-        level = case.shape.level(case.theta, points)
+        level, g = level_and_gradient(points)
         return points - 0.7 * (level / jnp.maximum(jnp.sum(g**2, axis=-1), 0.1))[:, None] * g
 
     for _ in range(60):
         points = approach(points)
-    return points, gradient
+    return jax.jit(level_and_gradient)(points)
 
 
 @each_shape
@@ -45,12 +44,11 @@ def test_level_is_positive_inside_and_negative_far_away(case, x64):
 
 @each_shape
 def test_level_is_in_millimetres_at_the_surface(case, x64):
-    points, gradient = points_near_surface(case)
-    level = np.asarray(case.shape.level(case.theta, points))
+    level, gradient = points_near_surface(case)
     on_surface = np.abs(level) < 1e-8
     assert on_surface.mean() > 0.9
-    slope = np.linalg.norm(np.asarray(gradient(points)), axis=-1)[on_surface]
-    np.testing.assert_allclose(slope, 1.0, atol=1e-5)  # the ellipsoid's floor at the centre costs 1e-6
+    slope = np.linalg.norm(gradient, axis=-1)[on_surface]
+    np.testing.assert_allclose(slope, 1.0, atol=case.slope_tolerance)
 
 
 @each_shape
@@ -96,7 +94,8 @@ def test_points_do_not_see_each_other(case, x64):
     order = np.random.default_rng(3).permutation(len(points))
     evaluate = eqx.filter_jit(case.shape.level)
     level = np.asarray(evaluate(case.theta, points))
-    np.testing.assert_array_equal(evaluate(case.theta, points[order]), level[order])
+    # The last few of an array may run through scalar instead of vector code, which rounds differently.
+    np.testing.assert_allclose(evaluate(case.theta, points[order]), level[order], rtol=1e-14, atol=1e-14)
 
 
 @each_shape

@@ -96,7 +96,7 @@ def select_voxels(volume: Volume, box: Any = None, mask: Any = None) -> tuple[tu
     else:
         block, keep = _select_box(volume, box)
     if mask is not None:
-        keep &= _as_mask(mask, volume.shape)[block]
+        keep &= as_mask(mask, volume.shape)[block]
     if not keep.any():
         raise InputError(
             "no voxel is left after applying box and mask; check that the box is in world millimetres "
@@ -116,7 +116,8 @@ def _select_box(volume: Volume, box: Any) -> tuple[tuple[slice, ...], np.ndarray
     return block, np.all((world >= lower - slack) & (world <= upper + slack), axis=-1)
 
 
-def _as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+def as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The mask as true and false, after checking that it has this shape and holds nothing else."""
     mask = np.asarray(mask)
     if mask.shape != shape:
         raise InputError(f"mask has shape {mask.shape} but the image is {shape}; resample one of them.")

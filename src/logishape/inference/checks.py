@@ -63,9 +63,10 @@ def check_start(model: Model, observation: Observation, start: State) -> None:
     if not np.all(np.isfinite(logits)):
         raise InputError("the shape's level is not finite at the start; check the formula and the start's values.")
     if logits[in_use].max() <= 0:
+        where = _extents(model, observation, theta)
         raise InputError(
-            "the starting shape contains no voxel of the observation with a weight; move the start to where the "
-            "object is, in world millimetres."
+            f"the starting shape contains no voxel of the observation with a weight: {where}; move the start to "
+            "where the object is, in world millimetres."
         )
     if not np.isfinite(height):
         raise InputError("the log joint is not finite at the start; check the scales of the appearances.")
@@ -81,6 +82,19 @@ def check_in_box(model: Model, theta: Float[AnyArray, " p"], name: str) -> None:
             f"{name} has {model.shape.parameter_names[k]} = {theta[k]:g}, outside the prior's box "
             f"[{prior.lower[k]:g}, {prior.upper[k]:g}]; move the start or widen the box."
         )
+
+
+def _extents(model: Model, observation: Observation, theta: np.ndarray) -> str:
+    """Where voxels and shape lie, as far as the shape knows it: voxel units and millimetres show at once."""
+    used = np.asarray(observation.points)[np.asarray(observation.weights) > 0]
+    lower, upper = (corner.round(1).tolist() for corner in (used.min(axis=0), used.max(axis=0)))
+    text = f"its voxels span {lower} to {upper} mm"
+    with double_precision():
+        box = model.shape.extent(theta)
+    if box is None:
+        return text
+    lower, upper = (np.asarray(corner).round(1).tolist() for corner in box)
+    return f"{text}, the shape's grid {lower} to {upper} mm"
 
 
 def looks_sound(model: Model, observation: Observation, start: State) -> Bool[Array, ""]:

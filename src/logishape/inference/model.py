@@ -76,12 +76,16 @@ class Prior(eqx.Module):
         are modes of level sets, meshes or deformations, posed or not.
         """
         bounds, modes = dict(bounds or {}), [name for name in shape.parameter_names if name.startswith("mode_")]
-        if not modes or not 0 < limit < np.inf or set(modes) & set(bounds):
+        if not modes:
             raise InputError(
-                f"modes have the standard normal prior within a positive limit, but this shape's modes are "
-                f"{', '.join(modes) or 'none'}, the limit is {limit} and bounds are given for "
-                f"{', '.join(bounds) or 'none'}; give bounds to the other parameters, or use Prior.named."
+                f"the shape has no parameters called mode_1 and so on but {', '.join(shape.parameter_names)}; use "
+                "Prior.named."
             )
+        if not 0 < limit < np.inf:
+            raise InputError(f"the limit of the modes must be positive and finite but is {limit}; try 4.")
+        if set(modes) & set(bounds):
+            given = ", ".join(name for name in modes if name in bounds)
+            raise InputError(f"modes have no bounds of their own but {given} has; use the limit, or Prior.named.")
         return cls.named(shape, bounds | dict.fromkeys(modes, (-limit, limit)), dict.fromkeys(modes, 1.0))
 
     @property

@@ -39,6 +39,10 @@ class AbstractShape(eqx.Module):
         """The length of `theta`."""
         return len(self.parameter_names)
 
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:  # noqa: ARG002
+        """Corners (mm) of a world box around the shape where it knows one; told to a user whose image misses it."""
+        return None
+
     def theta(self, values: Mapping[str, float]) -> np.ndarray:
         """The parameter vector with these named values."""
         missing = set(self.parameter_names) - set(values)

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray, as_double, as_vector, like
@@ -63,6 +64,15 @@ class Posed(AbstractShapeWithDerivatives):
             turn = apply_matrix(right_jacobian(theta[3:6]).T, jnp.cross(centred, gradient))
         jacobian = jnp.concatenate([inner.gradient, turn, inner.jacobian], axis=1)
         return Derivatives(inner.level, jacobian, gradient)
+
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The box around the shape's own box, where the pose puts it."""
+        box = self.shape.extent(self._split(theta)[2])
+        if box is None:
+            return None
+        corners = np.stack(np.meshgrid(*zip(*box, strict=True), indexing="ij"), axis=-1).reshape(-1, len(box[0]))
+        world = np.asarray(self.to_world(theta, corners))
+        return world.min(axis=0), world.max(axis=0)
 
     def to_world(self, theta: Float[AnyArray, " p"], model_points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
         """World positions of points given in the shape's own frame: x = R'(y - t - model_centre) + image_centre."""
