@@ -90,7 +90,7 @@ def test_covariance_holds_prior_and_data_and_no_damping():
         info = information(model, case.observation, fit.state)
     for kind, data in (("complete", info.complete), ("observed", info.observed)):
         expected = np.linalg.inv(0.25 * np.asarray(data) + np.diag(1 / sd**2))
-        posterior = ls.laplace(model, case.observation, fit, kind, effective_fraction=0.25)
+        posterior = ls.laplace(model, case.observation, fit, kind, 0.25, appearance_is_known=True)
         np.testing.assert_allclose(posterior.covariance, expected, rtol=1e-8)
         assert not posterior.is_fallback
 

@@ -480,7 +480,7 @@ TABLE = {
     # posteriors and labels
     "unknown kind": (
         lambda: posterior(kind="exact"),
-        "is 'exact' but must be 'observed' or 'complete' .*; use the first",
+        "is 'exact' but must be 'sandwich', 'observed' or 'complete' .*; use the first",
     ),
     "no voxel counts": (lambda: posterior(effective_fraction=0.0), r"in \(0, 1\] but is 0.0; use 1 for white noise"),
     "fraction in percent": (lambda: posterior(effective_fraction=30.0), r"in \(0, 1\] but is 30.0"),

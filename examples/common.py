@@ -1,0 +1,43 @@
+"""What the examples share: a figure saved whole or not at all, and the command line."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+
+
+def save(figure, path: Path) -> None:
+    """Writes the figure under a temporary name first, so that a broken one never stands there."""
+    temporary = path.with_suffix(".part.png")
+    figure.savefig(temporary, dpi=110)
+    temporary.replace(path)
+    plt.close(figure)
+
+
+def dice(a: np.ndarray, b: np.ndarray) -> float:
+    """Overlap of two masks."""
+    return float(2 * np.sum(a & b) / (np.sum(a) + np.sum(b)))
+
+
+def main(
+    name: str,
+    description: str,
+    run: Callable[[], Any],
+    report: Callable[[Any], str],
+    draw: Callable[[Any, Path], None],
+) -> None:
+    """Runs an experiment, prints its report and writes its figure to `--out`."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the figure")
+    out = parser.parse_args().out
+    matplotlib.use("Agg")
+    print(description, flush=True)
+    experiment = run()
+    print(report(experiment))
+    out.mkdir(parents=True, exist_ok=True)
+    draw(experiment, out / f"{name}.png")
+    print(f"figure: {out / f'{name}.png'}")
