@@ -23,10 +23,15 @@ from logishape.inference import (
     profile_reference_length,
 )
 from logishape.posterior import (
+    Comparison,
+    NoiseCorrelation,
     ShapePosterior,
+    compare,
+    evidence,
     label_probability,
     laplace,
     marginal_label_probability,
+    noise_correlation,
 )
 from logishape.shapes import level_and_jacobian
 
@@ -36,6 +41,7 @@ except PackageNotFoundError:  # not installed: run from a source tree
     __version__ = "unknown"
 
 __all__ = [
+    "Comparison",
     "Fit",
     "FitError",
     "FitOptions",
@@ -44,6 +50,7 @@ __all__ = [
     "LogishapeError",
     "Model",
     "Multistart",
+    "NoiseCorrelation",
     "Observation",
     "Prior",
     "Regions",
@@ -53,7 +60,9 @@ __all__ = [
     "Volume",
     "__version__",
     "appearance",
+    "compare",
     "core",
+    "evidence",
     "fit",
     "fit_batch",
     "inference",
@@ -62,6 +71,7 @@ __all__ = [
     "level_and_jacobian",
     "marginal_label_probability",
     "multistart",
+    "noise_correlation",
     "posterior",
     "profile_reference_length",
     "select_voxels",
