@@ -74,16 +74,18 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""], is_
         data = weighted_rows(D, weights * (u - jax.nn.sigmoid(logits)))
         return offset + P0 @ delta + ridge * delta - data
 
-    def newton(carry: tuple) -> tuple:
+    def turn(carry: tuple, g: jax.Array, hessian: jax.Array) -> tuple:
         delta, current, _, count = carry
-        logits = moved(delta)
-        g = gradient(delta, logits)
-        step = minimise_in_box(curvature(logits) + jnp.diag(ridge), g, -phi - delta, 1 - phi - delta)
+        step = minimise_in_box(hessian + jnp.diag(ridge), g, -phi - delta, 1 - phi - delta)
         # A step that promises next to nothing is taken whole or not at all: halving it would only meet rounding.
         is_tiny = -g @ step < 1e-2 * decrement
         length, new = _backtrack(energy, delta, step, current, goes_on(carry) & ~is_tiny)
         is_done = (length == 0) | is_tiny
         return delta + length * step, new, is_done, count + 1
+
+    def newton(carry: tuple) -> tuple:
+        logits = moved(carry[0])
+        return turn(carry, gradient(carry[0], logits), curvature(logits))
 
     def goes_on(carry: tuple) -> jax.Array:
         return is_on & ~carry[2] & (carry[3] < _MAX_NEWTON)
@@ -92,7 +94,8 @@ def gauss_newton(problem: ShapeProblem, phi: Phi, damping: Float[Array, ""], is_
     start = jnp.zeros_like(phi)
     slope = gradient(start, V)
     decrement = -slope @ minimise_in_box(undamped, slope, -phi, 1 - phi)
-    carry = (start, energy(start), jnp.array(False), 0)
+    # The first turn has its gradient and matrix already; a matrix is the costliest piece of a step.
+    carry = turn((start, energy(start), jnp.array(False), jnp.array(0)), slope, undamped)
     carry = jax.lax.while_loop(goes_on, newton, carry)
     return Direction(carry[0], decrement)
 
