@@ -32,3 +32,8 @@ def test_batches_against_the_limits_of_the_device():
     row = re.search(r"^2 .*? (\d+) +\d+ +\S+ +(\S+)%", table, flags=re.MULTILINE)
     assert row is not None, table
     assert row[1] == "0"  # fits that are not usable
+
+
+def test_the_pieces_of_a_step():
+    table = run_quickly("pieces.py")
+    assert re.search(r"^matrix D' W D +\d", table, flags=re.MULTILINE), table
