@@ -72,6 +72,30 @@ def test_evidence_is_the_integral(model, kappa):
     )
 
 
+class IdleDisc(CentredDisc):
+    """A disc with a second parameter that does nothing."""
+
+    parameter_names = ("radius", "idle")
+
+
+def test_a_parameter_that_does_nothing_costs_nothing():
+    observation = small_image([6.0, 6.0])
+    plain = ls.fit(DISC, observation, ls.State([6.0], LOOKS)).check()
+    model = ls.Model(IdleDisc(), ls.Prior([3.0, -5.0], [9.0, 5.0]), 0.7)
+    idle = ls.fit(model, observation, ls.State([6.0, 0.0], LOOKS)).check()
+    # A Gaussian as wide as the box, cut off at it, stands for the uniform density: 4 % are 0.04 nats.
+    expected = ls.evidence(DISC, observation, plain, 1.0)
+    assert ls.evidence(model, observation, idle, 1.0) == pytest.approx(expected, abs=0.05)
+
+
+def test_a_saddle_has_no_evidence():
+    case = ellipse_case()
+    fit = ls.fit(case.model, case.observation, case.start).check()
+    astray = eqx.tree_at(lambda f: f.state.theta, fit, np.array([-7.0, 7.0, -1.0, 5.0, 14.0]))
+    with pytest.raises(ls.FitError, match=r"bends upwards here.*; fit from another start"):
+        ls.evidence(case.model, case.observation, astray, 1.0)
+
+
 def test_evidence_on_a_bound_is_the_integral_too():
     observation = small_image([6.5, 5.5])
     model = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [6.2, 9.0]), 0.7)
@@ -142,7 +166,7 @@ def test_one_free_length_is_enough():
 
 
 def test_laplace_agrees_with_nuts(key):
-    """No-U-turn sampling of the same marginal likelihood (blackjax): means within a fifth of an SD, SDs within 15 %."""
+    """No-U-turn sampling of the same marginal likelihood (blackjax): means to a fifth of an SD, SDs to 15 %."""
     blackjax = pytest.importorskip("blackjax")
     case = ellipse_case(noise=40.0)
     fit = ls.fit(case.model, case.observation, case.start).check()

@@ -55,7 +55,7 @@ def test_scattered_points_get_cells():
 
 @pytest.mark.parametrize("points", [np.stack([np.arange(50.0), np.arange(50.0)], axis=1), np.zeros((30, 3))])
 def test_points_that_span_no_space_are_refused(points):
-    with pytest.raises(ls.InputError, match="line or a plane, not in .D space; widen"):
+    with pytest.raises(ls.InputError, match=r"line or a plane, not in \dD space; widen"):
         lattice_index(points)
 
 

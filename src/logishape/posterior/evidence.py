@@ -17,7 +17,11 @@ from logishape.inference.fit import Fit, fit
 from logishape.inference.model import Model, State
 from logishape.inference.objective import log_joint
 from logishape.inference.options import FitOptions
-from logishape.posterior.data_information import invert, sandwich_information, shape_information
+from logishape.posterior.data_information import sandwich_information, shape_information
+
+_FLAT = (
+    4.0  # nats: less curvature over the whole box, either way, is no direction that the image tells anything about
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +72,7 @@ def evidence(model: Model, observation: Observation, fit: Fit, effective_fractio
         raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
     info = shape_information(model, observation, fit.state)
     prior, theta = model.prior, np.asarray(fit.state.theta)
-    curvature = effective_fraction * info.observed + prior.precision
-    covariance = invert(curvature, prior.widths)
-    if covariance is None:
-        raise FitError(
-            "the log joint is not curved in every direction here, so Laplace's method has no evidence to give; "
-            "add a Gaussian prior, or compare fits that are better determined."
-        )
+    covariance = _covariance_in_box(effective_fraction * info.observed + prior.precision, prior.widths)
     slope = effective_fraction * info.score - prior.precision @ (theta - prior.mean)
     shift = covariance @ slope if fit.at_bound or effective_fraction < 1 else np.zeros_like(theta)
     log_gaussian = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1] + 0.5 * slope @ shift
@@ -114,6 +112,22 @@ def compare(
         fits=tuple(fits[name] for name in order),
         effective_fraction=effective_fraction,
     )
+
+
+def _covariance_in_box(curvature: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """The inverse, with directions that nothing determines as wide as the box.
+
+    The angle of an ellipse that is round is such a direction: flat, or bent the wrong way by noise. A Gaussian whose
+    SD is the width of the box, cut off at the box, has the integral of a uniform density to 4 %.
+    """
+    whitened = widths[:, None] * curvature * widths
+    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
+    if values[0] < -_FLAT:
+        raise FitError(
+            "the log joint bends upwards here, at a saddle or on the border of the box, so that Laplace's method has "
+            "no evidence to give; fit from another start, or try multistart."
+        )
+    return widths[:, None] * ((vectors / np.maximum(values, 1.0)) @ vectors.T) * widths
 
 
 def _checked(name: str, one: Fit) -> Fit:

@@ -21,7 +21,7 @@ class ShapePosterior(eqx.Module):
 
     `mean` is the best fit. `centre` is the Gaussian's own: the same inside the box; where the fit lies on a bound the
     log joint still rises, and the Gaussian that continues it is centred beyond; with an effective fraction below one
-    and a Gaussian prior it moves towards the prior. `effective_fraction` is the one given, or what the sandwich found.
+    and a Gaussian prior it moves towards the prior. `effective_fraction` is the one given or that the sandwich found.
 
     `is_fallback` says that the observed information was not positive definite and the outer product of
     scores took its place; such a posterior deserves a second look.
