@@ -1,5 +1,6 @@
 """What correlated noise does to the scores: their covariance, summed over neighbours and freed of the fit's bias."""
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +38,12 @@ def score_covariance(
     if p == 0:
         return ScoreCovariance(np.zeros((scores.shape[1], scores.shape[1])), np.inf)
     root = vectors * np.sqrt(values)
-    grids = [on_lattice(index, column) for column in (scores @ (vectors / np.sqrt(values))).T]
-    bandwidth = _REACH * correlation_length
-    summed = np.zeros((p, p))
-    for a, smooth in enumerate(_smooth(grid, bandwidth) for grid in grids):
-        summed[a] = [np.vdot(smooth, grid) for grid in grids]
-    lost = _lost_to_the_fit(grids, bandwidth)
+    z = scores @ (vectors / np.sqrt(values))
+    carries = _carrying(np.sum(np.square(z), axis=1))  # far from the border next to nothing pulls
+    z, index = z[carries], index[carries] - index[carries].min(axis=0)
+    kernel = _Kernel(index, _REACH * correlation_length)
+    summed = np.stack([z.T @ kernel.sum(column) for column in z.T])
+    lost = _lost_to_the_fit(z, kernel)
     left, axes = np.linalg.eigh(np.eye(p) - lost)
     scale = (axes / np.sqrt(np.maximum(left, _LEAST_FREEDOM))) @ axes.T
     degrees = max(p**2 / np.trace(lost), _LEAST_DEGREES)
@@ -50,26 +51,40 @@ def score_covariance(
     return ScoreCovariance((matrix + matrix.T) / 2, float(degrees))
 
 
-def _lost_to_the_fit(grids: list[np.ndarray], bandwidth: float) -> np.ndarray:
+def _carrying(share: np.ndarray) -> np.ndarray:
+    """The voxels, in their order, that carry all but a hundred-thousandth of the whole."""
+    order = np.argsort(share)
+    is_spare = np.cumsum(share[order]) < 1e-5 * share.sum()
+    return np.sort(order[~is_spare])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kernel:
+    """Sums over the neighbours of each voxel, with weights exp(-h^2 / (2 bandwidth^2))."""
+
+    index: np.ndarray
+    bandwidth: float
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The weighted sum about each voxel, itself included."""
+        reach = int(4 * self.bandwidth)
+        if reach == 0:
+            return values
+        weights = np.exp(-np.square(np.arange(-reach, reach + 1) / self.bandwidth) / 2)
+        grid = on_lattice(self.index, values)
+        for axis in range(grid.ndim):
+            grid = correlate1d(grid, weights, axis=axis, mode="constant")
+        return grid[tuple(self.index.T)]
+
+
+def _lost_to_the_fit(z: np.ndarray, kernel: _Kernel) -> np.ndarray:
     """Q: what of white noise, summed with the kernel, a fit of these parameters takes away."""
-    p = len(grids)
+    p = z.shape[1]
     lost = np.zeros((p, p))
     for b in range(p):
         for c in range(b + 1):
-            smooth = _smooth(grids[b] * grids[c], bandwidth)
-            for a in range(p):
-                lost[a, c] += np.vdot(grids[a] * grids[b], smooth)
-                if b != c:
-                    lost[a, b] += np.vdot(grids[a] * grids[c], smooth)
+            smooth = kernel.sum(z[:, b] * z[:, c])
+            lost[:, c] += z.T @ (z[:, b] * smooth)
+            if b != c:
+                lost[:, b] += z.T @ (z[:, c] * smooth)
     return (lost + lost.T) / 2
-
-
-def _smooth(grid: np.ndarray, bandwidth: float) -> np.ndarray:
-    """The grid summed over neighbours with weights exp(-h^2 / (2 bandwidth^2)), zero beyond its border."""
-    reach = int(4 * bandwidth)
-    if reach == 0:
-        return grid
-    weights = np.exp(-np.square(np.arange(-reach, reach + 1) / bandwidth) / 2)
-    for axis in range(grid.ndim):
-        grid = correlate1d(grid, weights, axis=axis, mode="constant")
-    return grid
