@@ -10,6 +10,7 @@ import numpy as np
 import logishape as ls
 from logishape import appearance, shapes
 from tests.grids import rod_modes, rod_template
+from tests.meshes import star, training_meshes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +60,14 @@ SHAPES = [
         _posed_theta(POSE_2D, (0.8, -0.5, 0.3, 0.4, -0.9, 0.6)),
         2,
         0.03,
+    ),
+    ShapeCase("mesh", shapes.MeshShape(shapes.StretchedMesh(*shapes.icosphere(1)), 1.0), np.array([4.0, 2.5, 3]), 3),
+    ShapeCase("star", shapes.MeshShape(shapes.StretchedMesh(*star()), 1.0), np.array([4.5, 3.5]), 2),
+    ShapeCase(
+        "posed mesh modes",
+        shapes.Posed(shapes.from_meshes(*training_meshes(2), 2, query=shapes.TreeQuery()), np.zeros(2)),
+        _posed_theta(POSE_2D, (0.7, -1.2)),
+        2,
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Shapes: the interface, the analytic families, shapes on grids and the rigid wrapper."""
+"""Shapes: the interface, the analytic families, shapes on grids, meshes and the rigid wrapper."""
 
 from logishape.shapes.analytic import Ball, Ellipsoid, Superellipsoid
 from logishape.shapes.base import (
@@ -14,27 +14,47 @@ from logishape.shapes.deformation import AbstractDeformation, Affine, Cosines, L
 from logishape.shapes.distance_map import signed_distance
 from logishape.shapes.grid import GridField
 from logishape.shapes.levelset import LevelSetModes
+from logishape.shapes.libigl_query import LibiglQuery
+from logishape.shapes.mesh import AbstractSurface, MeshShape, StretchedMesh
+from logishape.shapes.mesh_makers import icosphere, polygon_faces, torus
+from logishape.shapes.mesh_modes import MeshModes, from_meshes
+from logishape.shapes.mesh_query import AbstractQuery, DenseQuery, TreeQuery, default_query
 from logishape.shapes.posed import Posed
+from logishape.shapes.softness import FreeLength
 from logishape.shapes.template import Template
 
 __all__ = [
     "AbstractDeformation",
+    "AbstractQuery",
     "AbstractShape",
     "AbstractShapeWithDerivatives",
+    "AbstractSurface",
     "Affine",
     "Ball",
     "Cosines",
+    "DenseQuery",
     "Derivatives",
     "Ellipsoid",
+    "FreeLength",
     "GridField",
     "LevelSetModes",
+    "LibiglQuery",
     "LowRank",
+    "MeshModes",
+    "MeshShape",
     "Posed",
+    "StretchedMesh",
     "Superellipsoid",
     "Template",
+    "TreeQuery",
+    "default_query",
     "derivatives",
     "first_order_level",
+    "from_meshes",
+    "icosphere",
     "level_and_jacobian",
+    "polygon_faces",
     "safe_norm",
     "signed_distance",
+    "torus",
 ]
