@@ -37,6 +37,7 @@ SHAPES = [
     ShapeCase("ellipsoid", shapes.Ellipsoid(3), np.array([4.0, 2.5, 3.0]), 3),
     ShapeCase("superellipse", shapes.Superellipsoid(2), np.array([4.0, 2.5, 3.5]), 2),
     ShapeCase("superellipsoid", shapes.Superellipsoid(3), np.array([4.0, 2.5, 3.0, 3.5, 2.5]), 3),
+    ShapeCase("free length", shapes.FreeLength(shapes.Ellipsoid(2)), np.array([4.0, 2.5, 0.0]), 2),
     ShapeCase("posed ellipse", shapes.Posed(shapes.Ellipsoid(2), np.zeros(2)), _posed_theta(POSE_2D, (4.0, 2.5)), 2),
     ShapeCase(
         "posed superellipsoid",

@@ -135,7 +135,7 @@ def test_on_the_surface_the_normal_is_the_pseudonormal(x64):
 
 
 def test_information_of_a_polygon_is_that_of_the_disc():
-    """Facets bend nowhere but at their borders, so second derivatives and what stems from them are rough."""
+    """Second derivatives of facets know nothing of the bends between them, and are left out."""
     disc, polygon = shapes.Ball(2), shapes.MeshShape(BallMesh(40, 2), np.array([0.0, 0.0, 5.0]))
     theta, points = np.array([0.5, -0.8, 5.0]), grid(20, 2)
     prior = ls.Prior.named(disc, {"x": (-5, 5), "y": (-5, 5), "radius": (1.5, 9)})
@@ -151,5 +151,4 @@ def test_information_of_a_polygon_is_that_of_the_disc():
     complete, observed = np.array(deviations[1]) / np.array(deviations[0])
     # First derivatives only: off by the polygon's resolution, (edge / radius)^2 / 8 = 0.3 %, with room for noise.
     np.testing.assert_allclose(complete, 1.0, atol=0.01)
-    assert observed[2] == pytest.approx(1.0, abs=0.02)  # the radius scales the facets without bending them
-    np.testing.assert_allclose(observed[:2], 1.0, atol=0.3)  # on balls up to a quarter, finer meshes no better
+    np.testing.assert_allclose(observed, 1.0, atol=0.03)  # the disc's own bending term is noise of a per cent or two

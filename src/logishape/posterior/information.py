@@ -56,7 +56,8 @@ def information(model: Model, observation: Observation, state: State) -> Informa
     """The shape's information matrices in one pass over the voxels, in pieces of bounded memory.
 
     I_obs = D' diag(mu (1 - mu) - u (1 - u)) D - sum (u - mu) grad^2 V, with the second derivatives of the
-    shape exact by forward over reverse mode.
+    shape exact by forward over reverse mode. Under the model the last sum is noise about zero; it is left out where
+    the surface is faceted, for there it would count one side of the surface and not the other.
     """
     rho = evaluate_densities(observation, state).log_odds
     theta, length = like((state.theta, model.reference_length), observation.points)
@@ -69,7 +70,7 @@ def information(model: Model, observation: Observation, state: State) -> Informa
         def weighted_level(theta: jax.Array) -> jax.Array:
             return total(pull * model.shape.level(theta, points) / length)
 
-        bending = jax.hessian(weighted_level)(theta)
+        bending = 0.0 if model.shape.is_faceted else jax.hessian(weighted_level)(theta)
         complete = weighted_gram(D, weights * mu * (1 - mu))
         seen = weighted_gram(D, pull * (u + mu - 1))  # mu (1 - mu) - u (1 - u), without cancellation
         outer = weighted_gram(D, weights * jnp.square(u - mu))

@@ -43,6 +43,11 @@ class AbstractShape(eqx.Module):
         """Corners (mm) of a world box around the shape where it knows one; told to a user whose image misses it."""
         return None
 
+    @property
+    def is_faceted(self) -> bool:
+        """Whether the surface is made of flat pieces, whose second derivatives know nothing of the bends between."""
+        return False
+
     def theta(self, values: Mapping[str, float]) -> np.ndarray:
         """The parameter vector with these named values."""
         missing = set(self.parameter_names) - set(values)

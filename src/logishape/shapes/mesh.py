@@ -68,10 +68,9 @@ class MeshShape(AbstractShapeWithDerivatives):
     The mesh is checked once, at the parameters `checked_at`: closed, oriented, not crossing itself; faces that
     look inward are turned. Whether the mesh of a fit is still sound is for `check` to say.
 
-    Facets are flat. Level and first derivatives are exact, but inside a convex surface the second derivatives are
-    those of planes: the bends between facets are creases that derivatives do not see, on however fine a mesh. The
-    observed information misses them: on a ball the SD of the radius agrees with `Ball` to the mesh's resolution,
-    those of the position differ by up to a quarter, either way.
+    Facets are flat. Level and first derivatives are exact, but second derivatives are those of planes and edges: the
+    bends between facets are creases that they do not see, on however fine a mesh. They are left out of the observed
+    information (`is_faceted`), where their expectation is zero; on balls SDs then agree with `Ball` to two per cent.
     """
 
     surface: AbstractSurface
@@ -91,6 +90,11 @@ class MeshShape(AbstractShapeWithDerivatives):
     def parameter_names(self) -> tuple[str, ...]:
         """Those of the surface."""
         return self.surface.parameter_names
+
+    @property
+    def is_faceted(self) -> bool:
+        """True."""
+        return True
 
     def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:
         """Corners (mm) of the box around the vertices."""

@@ -43,6 +43,11 @@ class Posed(AbstractShapeWithDerivatives):
         """Translation, rotation, then the shape's own parameters."""
         return (*_POSE_NAMES[self.image_centre.shape[0]], *self.shape.parameter_names)
 
+    @property
+    def is_faceted(self) -> bool:
+        """As the shape is."""
+        return self.shape.is_faceted
+
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
         """The shape's level at the moved points."""
         _, moved = self._move(theta, points)

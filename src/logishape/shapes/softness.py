@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray
@@ -29,10 +30,19 @@ class FreeLength(AbstractShapeWithDerivatives):
         """The shape's own, then the log of the length's ratio to the model's."""
         return (*self.shape.parameter_names, LENGTH_NAME)
 
+    @property
+    def is_faceted(self) -> bool:
+        """As the shape is."""
+        return self.shape.is_faceted
+
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
         """The shape's level over the ratio."""
         theta = jnp.asarray(theta)
         return self.shape.level(theta[:-1], points) * jnp.exp(-theta[-1])
+
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The shape's own."""
+        return self.shape.extent(theta[:-1])
 
     def derivatives(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Derivatives:
         """The shape's derivatives over the ratio, and minus the level for the ratio itself."""
