@@ -9,6 +9,7 @@ voxel as independent makes small chance bulges look like proof of an ellipse.
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,7 +46,7 @@ def make_image(ratio: float, seed: int) -> ls.Volume:
     return volume.with_data(np.where(inside, 100.0, 0.0) + NOISE * noise / noise.std())
 
 
-def models() -> dict[str, ls.Model]:
+def models() -> dict[str, Any]:
     """A circle of three parameters and an ellipse of five, with the same prior knowledge of size and place."""
     circle = ls.shapes.Ball(2)
     ellipse = ls.shapes.Posed(ls.shapes.Ellipsoid(2), image_centre=np.zeros(2))
@@ -73,8 +74,9 @@ def run(ratios: tuple[float, ...] = RATIOS, num_images: int = NUM_IMAGES) -> Exp
             counted = dict(zip(found.names, found.log_evidences, strict=True))
             naive = {name: ls.evidence(both[name], observation, fit, 1.0) for name, fit in fitted.items()}
             rows[:, i, k] = (found.effective_fraction, _log_factor(counted), _log_factor(naive))
-        images.append(volume.data)
-        fits.append(fitted)
+            if k == num_images - 1:
+                images.append(volume.data)
+                fits.append(fitted)
     return Experiment(ratios, images, fits, *rows)
 
 
@@ -98,8 +100,8 @@ def report(experiment: Experiment) -> str:
 
 def draw(experiment: Experiment, path: Path) -> None:
     """First, middle and last image with both fits, and the Bayes factor against the axis ratio."""
-    figure, axes = plt.subplots(1, 4, figsize=(15, 3.9), constrained_layout=True, width_ratios=[1, 1, 1, 1.3])
-    figure.get_layout_engine().set(h_pad=0.15)
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.9), width_ratios=[1, 1, 1, 1.3])
+    figure.set_layout_engine("constrained", h_pad=0.15)
     half = SIZE / 2
     angles = np.linspace(0, 2 * np.pi, 200)
     for axis, k in zip(axes, (0, len(experiment.ratios) // 2, len(experiment.ratios) - 1), strict=False):

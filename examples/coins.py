@@ -8,6 +8,7 @@ one case of a batch, with its own background, since the light of the photograph 
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +28,7 @@ class Experiment:
 
     image: np.ndarray
     centres: np.ndarray
-    model: ls.Model
+    model: Any  # of a posed ellipse
     fits: list[ls.Fit]
     sds: list[np.ndarray | None]
     labels: np.ndarray
@@ -39,8 +40,9 @@ def propose(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     smooth = filters.gaussian(image, 1.5, preserve_range=True)
     background = ndimage.median_filter(ndimage.zoom(smooth, 0.25, order=1), 31, mode="nearest")
     background = ndimage.zoom(background, np.divide(image.shape, background.shape), order=1)
-    bright = smooth - background
-    mask = ndimage.binary_fill_holes(ndimage.binary_opening(bright > filters.threshold_otsu(bright), iterations=2))
+    bright = np.asarray(smooth) - np.asarray(background)
+    opened = ndimage.binary_opening(bright > filters.threshold_otsu(bright), iterations=2)
+    mask = np.asarray(ndimage.binary_fill_holes(opened))
     depth = ndimage.distance_transform_edt(mask)
     depth = filters.gaussian(depth, 3)
     peaks = (depth == ndimage.maximum_filter(depth, 25)) & (depth > 5)
@@ -56,7 +58,8 @@ def run() -> Experiment:
     bounds = {"tx": place, "ty": place, "angle": (-0.8, 0.8), "semi_axis_x": axis, "semi_axis_y": axis}
     model = ls.Model(shape, ls.Prior.named(shape, bounds), LENGTH)
     windows = [window(image, centres, k) for k in range(len(centres))]
-    fits = ls.fit_batch(model, *zip(*windows, strict=True), ls.FitOptions(anneal=(4.0, 2.0)))
+    observations, starts = zip(*windows, strict=True)
+    fits = ls.fit_batch(model, observations, starts, ls.FitOptions(anneal=(4.0, 2.0)))
     labels = np.zeros(image.shape, dtype=int)
     sds: list[np.ndarray | None] = []
     for k, (fit, (observation, _)) in enumerate(zip(fits, windows, strict=True)):
@@ -71,7 +74,7 @@ def run() -> Experiment:
 def window(image: np.ndarray, centres: np.ndarray, k: int) -> tuple[ls.Observation, ls.State]:
     """The pixels that are nearer to this centre than to any other, and a start from their brightness."""
     rows, columns = (slice(max(c - HALF, 0), c + HALF) for c in centres[k])
-    index = np.stack(np.mgrid[rows, columns], axis=-1)
+    index = np.moveaxis(np.mgrid[rows, columns], 0, -1)
     index = index[(index[..., 0] < image.shape[0]) & (index[..., 1] < image.shape[1])]
     nearest = np.argmin(np.linalg.norm(index[:, None] - centres[None], axis=-1), axis=1)
     index = index[nearest == k]
@@ -91,7 +94,8 @@ def report(experiment: Experiment) -> str:
     roundness = axes.min(axis=1) / axes.max(axis=1)
     return (
         f"{len(usable)} of {len(experiment.fits)} proposals became coins; radii {axes.min():.1f} to {axes.max():.1f} "
-        f"pixels, each known to {np.median(sds):.2f} (median SD); ratio of semi-axes {np.median(roundness):.3f} (median)"
+        f"pixels, each known to {np.median(sds):.2f} (median SD); ratio of semi-axes "
+        f"{np.median(roundness):.3f} (median)"
     )
 
 

@@ -5,9 +5,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+
+import logishape as ls
+
+
+def empty_image(size: int, dimension: int, spacing: float = 1.0) -> ls.Volume:
+    """An image of cubic voxels (mm) with world zero in its middle."""
+    return ls.Volume.from_spacing(np.zeros((size,) * dimension), spacing, origin=-spacing * (size - 1) / 2)
+
+
+def positions(volume: ls.Volume) -> np.ndarray:
+    """World positions (mm) of all voxels, one row each."""
+    return volume.to_world(np.indices(volume.shape).reshape(volume.ndim, -1).T)
+
+
+def level_map(shape: ls.shapes.AbstractShape, theta: np.ndarray, volume: ls.Volume) -> np.ndarray:
+    """The shape's level (mm) at every voxel."""
+    return np.asarray(_level(shape, theta, positions(volume).astype(np.float32))).reshape(volume.shape)
+
+
+_level = jax.jit(lambda shape, theta, points: shape.level(theta, points))
 
 
 def save(figure, path: Path) -> None:
@@ -40,4 +61,4 @@ def main(
     print(report(experiment))
     out.mkdir(parents=True, exist_ok=True)
     draw(experiment, out / f"{name}.png")
-    print(f"figure: {out / f'{name}.png'}")
+    print(f"figure: {out / f'{name}.png'} (jax on {jax.default_backend()})")

@@ -7,15 +7,13 @@ labels shaped like the intensities; the paper's paragraph on this experiment has
     python examples/ellipse_circle.py --out out
 """
 
-import argparse
 import dataclasses
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from common import main, save
 from matplotlib.patches import Circle
 
 import logishape as ls
@@ -142,33 +140,19 @@ def draw(experiment: Experiment, path: Path) -> None:
     axes[3].set_title("Probability of being inside")
     for axis in (axes[0], axes[2], axes[3]):
         axis.set(xticks=[], yticks=[], xlim=(-25, 25), ylim=(-25, 25))
-    temporary = path.with_suffix(".part.png")
-    fig.savefig(temporary, dpi=110)
-    temporary.replace(path)
-    plt.close(fig)
+    save(fig, path)
 
 
 def _contour(axis, probability: np.ndarray, extent: tuple, colour: str) -> None:
     axis.contour(probability.T, levels=[0.5], colors=colour, linewidths=1.8, extent=extent)
 
 
-def main() -> None:
-    """Runs the experiment and writes the figure."""
-    parser = argparse.ArgumentParser(description="An ellipse segmented with a circle; writes ellipse_circle.png.")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the figure")
-    out = parser.parse_args().out
-    matplotlib.use("Agg")
-    print("Fitting a circle to an ellipse at 15 reference lengths ...", flush=True)
-    experiment = run()
-    print(report(experiment))
-    # The paper's own level, in units of half the image side (its 0.021 is an area in such units).
-    half = SIZE * SPACING / 2
-    paper = run(SquaredCircle(), lengths=tuple(np.geomspace(0.004, 0.16, 12)), unit=half)
-    print(f"the paper's level R^2 - |x - C|^2: best at {paper.profile.best_length:.3f} (paper: 0.021)")
-    out.mkdir(parents=True, exist_ok=True)
-    draw(experiment, out / "ellipse_circle.png")
-    print(f"figure: {out / 'ellipse_circle.png'} (jax on {jax.default_backend()})")
+def report_both(experiment: Experiment) -> str:
+    """The report, and where the paper's own level is best, in units of half the image side (its 0.021 is an area)."""
+    paper = run(SquaredCircle(), lengths=tuple(np.geomspace(0.004, 0.16, 12)), unit=SIZE * SPACING / 2)
+    best = f"the paper's level R^2 - |x - C|^2: best at {paper.profile.best_length:.3f} (paper: 0.021)"
+    return f"{report(experiment)}\n{best}"
 
 
 if __name__ == "__main__":
-    main()
+    main("ellipse_circle", "Fitting a circle to an ellipse at 15 reference lengths ...", run, report_both, draw)

@@ -9,6 +9,7 @@ claim of how sure each fit is.
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +30,7 @@ class Experiment:
     truth: np.ndarray
     labels: np.ndarray
     centres: np.ndarray
-    model: ls.Model
+    model: Any  # of a posed ellipse
     fits: list[ls.Fit]
     sds: list[np.ndarray | None]
     found: np.ndarray
@@ -86,7 +87,7 @@ def run(num_nuclei: int = 150, seed: int = 0) -> Experiment:
 def window(image: np.ndarray, centres: np.ndarray, k: int) -> tuple[ls.Observation, ls.State]:
     """The pixels nearer to this spot than to any other, and a start along their own longest axis."""
     rows, columns = (slice(max(c - HALF, 0), min(c + HALF + 1, SIZE)) for c in centres[k])
-    index = np.stack(np.mgrid[rows, columns], axis=-1).reshape(-1, 2)
+    index = np.moveaxis(np.mgrid[rows, columns], 0, -1).reshape(-1, 2)
     nearest = np.argmin(np.sum((index[:, None] - centres[None]) ** 2, axis=-1), axis=1)
     index = index[nearest == k]
     points, values = index - centres[k], image[tuple(index.T)]
@@ -120,9 +121,9 @@ def report(experiment: Experiment) -> str:
     true, fitted, sds = semi_axes(experiment)
     covered = np.mean(np.abs(fitted - true) < 1.645 * sds)
     return (
-        f"{len(experiment.truth)} nuclei, {len(experiment.centres)} proposals, {len(true)} fitted; Dice of all labels "
-        f"{dice(experiment.found > 0, experiment.labels > 0):.3f}; semi-axes off by {np.abs(fitted - true).mean():.2f} "
-        f"pixels in the mean, and 90 % intervals hold {covered:.0%} of them"
+        f"{len(experiment.truth)} nuclei, {len(experiment.centres)} proposals, {len(true)} fitted; Dice of all "
+        f"labels {dice(experiment.found > 0, experiment.labels > 0):.3f}; semi-axes off by "
+        f"{np.abs(fitted - true).mean():.2f} pixels in the mean, and 90 % intervals hold {covered:.0%} of them"
     )
 
 
@@ -143,7 +144,9 @@ def draw(experiment: Experiment, path: Path) -> None:
             true[:, k], fitted[:, k], 1.645 * sds[:, k], fmt=".", color=colour, alpha=0.6, lw=0.8, label=name
         )
     axes[1].plot([5, 10], [5, 10], color="0.3", lw=1)
-    axes[1].set(xlabel="true semi-axis (pixels)", ylabel="fitted semi-axis, 90 % interval", title="How sure, and right")
+    axes[1].set(
+        xlabel="true semi-axis (pixels)", ylabel="fitted semi-axis, 90 % interval", title="How sure, and right"
+    )
     axes[1].legend()
     save(figure, path)
 

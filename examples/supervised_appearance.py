@@ -7,6 +7,7 @@ other objects. The shape cleans its map up and reports parameters with standard 
 """
 
 import numpy as np
+from common import dice
 
 import logishape as ls
 
@@ -22,11 +23,6 @@ def classifier_map(seed: int) -> tuple[np.ndarray, np.ndarray]:
     false_object = (y - 36) ** 2 + (x + 34) ** 2 < 81
     logit = np.where(truth | false_object, 1.5, -1.5) + rng.normal(0, 1.5, truth.shape)
     return truth, 1 / (1 + np.exp(-logit))
-
-
-def dice(a: np.ndarray, b: np.ndarray) -> float:
-    """Overlap of two masks."""
-    return float(2 * np.sum(a & b) / (np.sum(a) + np.sum(b)))
 
 
 def run(seed: int = 0) -> tuple[float, float, ls.Fit, ls.ShapePosterior]:
