@@ -87,13 +87,7 @@ def run(kinds: tuple[str, ...] = ("stretched", "bent"), num_waves: int = 2, seed
     images = {kind: image for kind, (image, _) in made.items()}
     truths = {kind: truth for kind, (_, truth) in made.items()}
     comparisons = {
-        kind: ls.compare(
-            both,
-            ls.Observation.from_volume(image),
-            starts,
-            ls.FitOptions(anneal=(4.0,)),
-            effective_fraction=1.0,  # the noise was made independent
-        )
+        kind: ls.compare(both, ls.Observation.from_volume(image), starts, ls.FitOptions(anneal=(4.0,)))
         for kind, image in images.items()
     }
     return Experiment(mask, both, images, truths, comparisons)

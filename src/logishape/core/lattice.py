@@ -2,7 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from logishape.core.errors import InputError
 
@@ -42,7 +42,7 @@ def on_lattice(index: Int[np.ndarray, "n d"], values: Float[np.ndarray, " n"]) -
 def _shortest_steps(points: np.ndarray) -> np.ndarray:
     """d linearly independent steps between neighbours, the shortest first, as rows; they span the lattice."""
     n, d = points.shape
-    tree = cKDTree(points)
+    tree = KDTree(points)
     rows = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int))
     for count in _NEIGHBOURS:  # slices far apart need more neighbours until one lies on another slice
         _, near = tree.query(points[rows], k=min(count, n))

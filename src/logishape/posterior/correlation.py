@@ -81,8 +81,8 @@ def correlation_on_lattice(index: np.ndarray, residual: np.ndarray) -> NoiseCorr
 
 def _autocorrelate(grid: np.ndarray) -> np.ndarray:
     """Sums of products at all lags up to the longest, the zero lag in the middle."""
-    shape = [fft.next_fast_len(n + _LONGEST_LAG, real=True) for n in grid.shape]
-    power = np.square(np.abs(fft.rfftn(grid, shape)))
-    full = fft.irfftn(power, shape)
+    shape = [int(fft.next_fast_len(n + _LONGEST_LAG, real=True) or 1) for n in grid.shape]
+    power = np.square(np.abs(np.asarray(fft.rfftn(grid, shape))))
+    full = np.asarray(fft.irfftn(power, shape))
     reach = np.arange(-_LONGEST_LAG, _LONGEST_LAG + 1)
     return full[np.ix_(*(reach % n for n in shape))]

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import eigh
 
 from logishape.core.arrays import double_precision, to_host
 from logishape.core.lattice import lattice_index
@@ -76,17 +77,31 @@ def sandwich_information(
         rows = rows - np.asarray(scores.appearance, np.float64)[in_use] @ appearance.inverse @ appearance.cross.T
     index = lattice_index(np.asarray(observation.points)[in_use])
     noise = correlation_on_lattice(index, np.asarray(scores.residual, np.float64)[in_use])
-    widths = model.prior.widths  # parameters in units of the box, so that no unit decides what is small
-    B = score_covariance(rows * widths, index, noise.length).matrix
-    J = widths[:, None] * J * widths
-    inverse = np.linalg.pinv(B, rcond=1e-12, hermitian=True)
-    shared = J @ inverse
-    fraction = float(np.clip(np.trace(shared) / max(np.linalg.matrix_rank(B, hermitian=True), 1), 1e-6, 1.0))
+    B = score_covariance(rows * model.prior.widths, index, noise.length).matrix
+    return _combine(model, J, B / np.outer(model.prior.widths, model.prior.widths), info, is_fallback)
+
+
+def _combine(model: Model, J: np.ndarray, B: np.ndarray, info: Information, is_fallback: bool) -> DataInformation:
+    """J B^-1 J, counting in no direction more than J does, nor anything where J is not positive.
+
+    In the basis where B is one and J is lambda, lambda is the share of voxels that counts: lambda^2 up to one. Beyond
+    one, and below zero in directions that the prior alone determines, it is noise. The fraction of the whole is
+    tr(A^-1 J) / tr(A^-1 B) with A = J + P0, the share by which the likelihood's gains of a fit must be tempered.
+    """
+    widths, P0 = model.prior.widths, model.prior.precision
+    units = np.outer(widths, widths)  # parameters in units of the box, so that no unit decides what is small
+    ridge = 1e-10 * np.trace(B * units) / len(B)
+    share, basis = eigh(J * units, B * units + ridge * np.eye(len(B)))
+    counted = np.clip(share, 0.0, 1.0)
+    back = B @ (widths[:, None] * basis)
+    inverse = np.linalg.pinv(J * units + P0 * units, hermitian=True)
+    gain = float(np.trace(inverse @ (J * units)) / max(float(np.trace(inverse @ (B * units))), 1e-300))
+    fraction = float(np.clip(gain, 1e-3, 1.0))
     if is_fallback:  # without a curvature there is no sandwich; what is left is an outer product that knows its noise
         return DataInformation(fraction * info.outer, fraction * info.score, fraction, True)
-    godambe = shared @ J / np.outer(widths, widths)
-    score = (shared @ (info.score * widths)) / widths
-    return DataInformation((godambe + godambe.T) / 2, score, fraction, False)
+    matrix = (back * (counted * np.maximum(share, 0.0))) @ back.T
+    score = (back * counted) @ (basis.T @ (info.score * widths))
+    return DataInformation(matrix, score, fraction, False)
 
 
 def shape_information(model: Model, observation: Observation, state: State) -> Information:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -151,6 +152,6 @@ def _log_share(prior, centre: np.ndarray, covariance: np.ndarray) -> float:
     lower, upper = (prior.lower - centre) / sd, (prior.upper - centre) / sd
     if np.all(lower < -8) and np.all(upper > 8):
         return 0.0
-    correlation = covariance / np.outer(sd, sd)
-    share = multivariate_normal.cdf(upper, cov=correlation, lower_limit=lower, rng=np.random.default_rng(0))
-    return float(np.log(max(share, 1e-300)))
+    correlation: Any = covariance / np.outer(sd, sd)
+    gaussian = multivariate_normal(cov=correlation, seed=0)
+    return float(np.log(max(float(gaussian.cdf(upper, lower_limit=lower)), 1e-300)))

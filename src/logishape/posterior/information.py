@@ -5,7 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from logishape.core.arrays import AnyArray, like, over_chunks, total
 from logishape.core.observation import Observation
@@ -24,10 +24,10 @@ class Information(eqx.Module):
     score: gradient of the log likelihood.
     """
 
-    complete: Float[Array, "p p"]
-    observed: Float[Array, "p p"]
-    outer: Float[Array, "p p"]
-    score: Float[Array, " p"]
+    complete: Float[AnyArray, "p p"]
+    observed: Float[AnyArray, "p p"]
+    outer: Float[AnyArray, "p p"]
+    score: Float[AnyArray, " p"]
 
 
 class AppearanceInformation(eqx.Module):
@@ -36,9 +36,9 @@ class AppearanceInformation(eqx.Module):
     cross: -sum w u (1 - u) d (d rho / d phi)', shape and appearance; own: appearance alone; prior: of log p(theta_I).
     """
 
-    cross: Float[Array, "p k"]
-    own: Float[Array, "k k"]
-    prior: Float[Array, "k k"]
+    cross: Float[AnyArray, "p k"]
+    own: Float[AnyArray, "k k"]
+    prior: Float[AnyArray, "k k"]
 
 
 class VoxelScores(NamedTuple):
