@@ -31,13 +31,15 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" tests/unit tests/contract
+	LOGISHAPE_CHECK_TYPES=0 $(PYTEST) -m "not slow" --ignore tests/unit --ignore tests/contract
 
 test-all: lint
 	$(PYTEST)
 
 bench: .venv/.installed
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/batch.py
 
 lock: .venv/.installed
 	$(BIN)/python -m pip install --quiet uv

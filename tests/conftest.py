@@ -1,13 +1,16 @@
 """Shared settings of the test suite."""
 
+import contextlib
 import os
 
 from jaxtyping import install_import_hook
 
 import tests.checks  # noqa: F401 - the hook finds it by name
 
-# Before anything imports logishape: every annotated shape and type is checked while the tests run.
-with install_import_hook("logishape", "tests.checks.typechecked"):
+# Before anything imports logishape: every annotated shape and type is checked while the tests run. That doubles the
+# time to trace a program, so `make test` leaves it to the tests of units and contracts, which touch every function.
+is_checked = os.environ.get("LOGISHAPE_CHECK_TYPES", "1") != "0"
+with install_import_hook("logishape", "tests.checks.typechecked") if is_checked else contextlib.nullcontext():
     import logishape as ls
 
 import jax

@@ -17,6 +17,7 @@ def run_quickly(name: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow  # tests/law/test_batch.py holds the same for results; here it is the script that is run
 def test_a_batch_against_a_loop():
     table = run_quickly("batch.py")
     row = re.search(r"^6 x 16\^2 +\S+ \[.*?\] +(\S+) +(\d+) ", table, flags=re.MULTILINE)

@@ -116,10 +116,10 @@ def test_parameters_go_by_name(case):
     assert len(set(case.shape.parameter_names)) == case.shape.num_parameters == case.theta.size
 
 
-@pytest.mark.parametrize("size", [16385, 32769])
 @each_shape
-def test_compiled_values_do_not_depend_on_how_many_points_there_are(case, size):
-    """A compiler once broke sums after matrix-vector products, for some array sizes only."""
+def test_compiled_values_do_not_depend_on_how_many_points_there_are(case):
+    """A compiler once broke sums after matrix-vector products, for some array sizes only, this one among them."""
+    size = 32769
     points = random_points(case, size).astype(np.float32)
     theta = case.theta.astype(np.float32)
     whole = eqx.filter_jit(ls.level_and_jacobian)(case.shape, theta, points)

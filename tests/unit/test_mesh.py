@@ -267,6 +267,7 @@ def test_the_host_answers_on_one_core():
     assert 0.8 < float(done.stdout) < 1.2
 
 
+@pytest.mark.slow  # three programs that call back from their loops
 def test_a_batch_of_polygons_is_a_loop_whatever_the_query():
     models = []
     for query in (shapes.DenseQuery(), shapes.TreeQuery()):
