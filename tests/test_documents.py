@@ -112,7 +112,7 @@ def test_circle_or_ellipse(tmp_path):
     # Two parameters fewer are worth a few nats on a circle; an ellipse of ratio 1.5 is seen by the eye.
     assert np.all(experiment.log_factors[0] < 0)
     assert np.all(experiment.log_factors[1] > 10)
-    # Along a border, noise smoothed by one pixel counts once in sqrt(4 pi) = 3.5 pixels; estimated within three times.
+    # Along a border, noise smoothed by one pixel counts once in sqrt(4 pi) = 3.5 pixels; within three times.
     assert np.all((experiment.fractions > 0.1) & (experiment.fractions < 0.85))
     assert np.all(np.abs(experiment.naive_log_factors[1]) > experiment.log_factors[1])
     assert "axis ratio 1.50" in example.report(experiment)

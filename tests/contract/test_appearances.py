@@ -85,7 +85,9 @@ def test_free_parameters_come_back_and_are_all_that_is_learnt(name, x64):
     learnt = one.update(intensity, weight)
     values = one.free_parameters()
     assert (values.shape[0] == 0) == one.is_fixed
-    np.testing.assert_allclose(one.with_free_parameters(values).log_prob(intensity), one.log_prob(intensity), rtol=1e-12)
+    np.testing.assert_allclose(
+        one.with_free_parameters(values).log_prob(intensity), one.log_prob(intensity), rtol=1e-12
+    )
     again = one.with_free_parameters(learnt.free_parameters())
     np.testing.assert_allclose(again.log_prob(intensity), learnt.log_prob(intensity), rtol=1e-12)
     np.testing.assert_allclose(again.log_prior(), learnt.log_prior(), rtol=1e-12)
