@@ -12,7 +12,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import main, save
+from common import label_each, main, save
 from scipy import ndimage
 from skimage import data, filters
 
@@ -60,14 +60,7 @@ def run() -> Experiment:
     windows = [window(image, centres, k) for k in range(len(centres))]
     observations, starts = zip(*windows, strict=True)
     fits = ls.fit_batch(model, observations, starts, ls.FitOptions(anneal=(4.0, 2.0)))
-    labels = np.zeros(image.shape, dtype=int)
-    sds: list[np.ndarray | None] = []
-    for k, (fit, (observation, _)) in enumerate(zip(fits, windows, strict=True)):
-        sds.append(ls.laplace(model, observation, fit).sd if fit.status.is_usable else None)
-        if fit.status.is_usable:
-            inside = ls.label_probability(model, observation, fit.state) >= 0.5
-            rows, columns = (np.asarray(observation.points)[inside] + centres[k]).astype(int).T
-            labels[rows, columns] = k + 1
+    labels, sds = label_each(model, fits, observations, centres, image.shape)
     return Experiment(image, centres, model, fits, sds, labels, mask)
 
 

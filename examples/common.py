@@ -1,7 +1,7 @@
-"""What the examples share: a figure saved whole or not at all, and the command line."""
+"""What the examples share: images, labels, a figure saved whole or not at all, and the command line."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,20 @@ def save(figure, path: Path) -> None:
 def dice(a: np.ndarray, b: np.ndarray) -> float:
     """Overlap of two masks."""
     return float(2 * np.sum(a & b) / (np.sum(a) + np.sum(b)))
+
+
+def label_each(
+    model: ls.Model, fits: list[ls.Fit], observations: Sequence[ls.Observation], centres: np.ndarray, shape: tuple
+) -> tuple[np.ndarray, list[np.ndarray | None]]:
+    """An image of labels, numbered from one, of the usable fits in windows about the centres, and the SDs of each."""
+    labels, sds = np.zeros(shape, dtype=int), []
+    for k, (fit, observation) in enumerate(zip(fits, observations, strict=True)):
+        sds.append(ls.laplace(model, observation, fit).sd if fit.status.is_usable else None)
+        if fit.status.is_usable:
+            inside = ls.label_probability(model, observation, fit.state) >= 0.5
+            rows, columns = (np.asarray(observation.points)[inside] + centres[k]).astype(int).T
+            labels[rows, columns] = k + 1
+    return labels, sds
 
 
 def main(

@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import dice, main, save
+from common import dice, label_each, main, save
 from scipy import ndimage
 
 import logishape as ls
@@ -74,13 +74,7 @@ def run(num_nuclei: int = 150, seed: int = 0) -> Experiment:
     cases = [window(image, centres, k) for k in range(len(centres))]
     observations, starts = zip(*cases, strict=True)
     fits = ls.fit_batch(model, observations, starts, ls.FitOptions(anneal=(3.0,)))
-    found, sds = np.zeros(image.shape, int), []
-    for k, (fit, observation) in enumerate(zip(fits, observations, strict=True)):
-        sds.append(ls.laplace(model, observation, fit).sd if fit.status.is_usable else None)
-        if fit.status.is_usable:
-            inside = ls.label_probability(model, observation, fit.state) >= 0.5
-            rows, columns = (np.asarray(observation.points)[inside] + centres[k]).astype(int).T
-            found[rows, columns] = k + 1
+    found, sds = label_each(model, fits, observations, centres, image.shape)
     return Experiment(image, truth, labels, centres, model, fits, sds, found)
 
 

@@ -4,8 +4,10 @@ Add a class here first: every check of the contract then applies to it.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 import logishape as ls
 from logishape import appearance, shapes
@@ -135,3 +137,14 @@ def ball_case(noise: float = 30.0, seed: int = 0, dtype=np.float64) -> FitCase:
     intensities = draw_intensities(model, truth, points, noise, seed)
     start = ls.State(truth + np.array([1.0, 1.0, -1.0, -1.0]), two_gaussians(noise))
     return FitCase(model, ls.Observation.from_arrays(points, intensities, dtype=dtype), start, truth)
+
+
+def assert_one_sentence(call: Callable[[], object], pattern: str) -> None:
+    """The call is refused with one sentence: what was expected and found; what to try."""
+    with pytest.raises(ls.InputError, match=pattern) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert ". " not in message
+    assert "; " in message

@@ -6,7 +6,7 @@ import pytest
 
 import logishape as ls
 from logishape import shapes
-from tests.problems import grid, two_gaussians
+from tests.problems import assert_one_sentence, grid, two_gaussians
 
 
 @pytest.fixture(autouse=True)
@@ -145,11 +145,4 @@ TABLE = {
 
 @pytest.mark.parametrize("mistake", TABLE)
 def test_a_mistake_meets_one_sentence(mistake):
-    call, pattern = TABLE[mistake]
-    with pytest.raises(ls.InputError, match=pattern) as caught:
-        call()
-    message = str(caught.value)
-    assert "\n" not in message
-    assert message.endswith(".")
-    assert ". " not in message
-    assert "; " in message  # what was expected and found; what to try
+    assert_one_sentence(*TABLE[mistake])

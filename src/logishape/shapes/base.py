@@ -14,12 +14,8 @@ from logishape.core.arrays import AnyArray
 from logishape.core.errors import InputError
 
 
-class AbstractShape(eqx.Module):
-    """A family of shapes with parameters `theta`, written down as one function.
-
-    Subclasses give `parameter_names` and `level`. The level must be computed with `jax.numpy`, row by row
-    (the value at one point may not depend on the others); derivatives, batches and GPUs follow from it.
-    """
+class AbstractNamed(eqx.Module):
+    """Something with named parameters: a shape, a surface, a deformation."""
 
     if TYPE_CHECKING:
         parameter_names: ClassVar[Any]  # a class attribute and a property are both fine
@@ -30,18 +26,26 @@ class AbstractShape(eqx.Module):
         def parameter_names(self) -> tuple[str, ...]:
             """A name for each entry of `theta`, in order."""
 
-    @abc.abstractmethod
-    def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
-        """Millimetres to the surface at each point: positive inside, negative outside, zero on it."""
-
     @property
     def num_parameters(self) -> int:
         """The length of `theta`."""
         return len(self.parameter_names)
 
-    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:  # noqa: ARG002
+
+class AbstractShape(AbstractNamed):
+    """A family of shapes with parameters `theta`, written down as one function.
+
+    Subclasses give `parameter_names` and `level`. The level must be computed with `jax.numpy`, row by row
+    (the value at one point may not depend on the others); derivatives, batches and GPUs follow from it.
+    """
+
+    @abc.abstractmethod
+    def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
+        """Millimetres to the surface at each point: positive inside, negative outside, zero on it."""
+
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:
         """Corners (mm) of a world box around the shape where it knows one; told to a user whose image misses it."""
-        return None
+        del theta
 
     @property
     def is_faceted(self) -> bool:

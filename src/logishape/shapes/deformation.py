@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,24 +14,16 @@ from logishape.core.arrays import AnyArray, as_double, as_vector, like
 from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix
 from logishape.shapes.analytic import AXES
+from logishape.shapes.base import AbstractNamed
 from logishape.shapes.grid import GridField
 from logishape.shapes.modes import mode_names
 
 
-class AbstractDeformation(eqx.Module):
+class AbstractDeformation(AbstractNamed):
     """Takes points of the image to points of a template; the identity at parameters of zero.
 
     Subclasses give `parameter_names` and the moved points, row by row with `jax.numpy`.
     """
-
-    if TYPE_CHECKING:
-        parameter_names: ClassVar[Any]  # a class attribute and a property are both fine
-    else:
-
-        @property
-        @abc.abstractmethod
-        def parameter_names(self) -> tuple[str, ...]:
-            """A name for each parameter, in order."""
 
     @abc.abstractmethod
     def __call__(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:

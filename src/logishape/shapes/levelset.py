@@ -85,8 +85,9 @@ class LevelSetModes(AbstractShapeWithDerivatives):
         level = _mix(values, theta) - self.field.beyond(points)
         return Derivatives(level, values[:, 1:], jax.grad(total_level)(points))
 
-    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:
         """The grid's corners, whatever the parameters."""
+        del theta
         return self.field.extent
 
 

@@ -1,7 +1,7 @@
 """Shapes given by a mesh whose vertices move with the parameters: exact signed distance, exact derivatives."""
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,28 +11,19 @@ from jaxtyping import Float, Int
 
 from logishape.core.arrays import AnyArray, as_double, as_vector, double_precision, like
 from logishape.shapes.analytic import AXES
-from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives
+from logishape.shapes.base import AbstractNamed, AbstractShapeWithDerivatives, Derivatives
 from logishape.shapes.mesh_checks import as_faces, check_crossings, check_vertices, edge_neighbours, orient
 from logishape.shapes.mesh_level import Contact, find_contact, reach
 from logishape.shapes.mesh_query import AbstractQuery, default_query
 
 
-class AbstractSurface(eqx.Module):
+class AbstractSurface(AbstractNamed):
     """A family of meshes with one connectivity: triangles in space, the segments of closed polygons in the plane.
 
     Subclasses give `parameter_names`, `faces` and `vertices`; the vertices must be computed with `jax.numpy`.
     """
 
     faces: eqx.AbstractVar[Any]  # (f, d) vertex numbers
-
-    if TYPE_CHECKING:
-        parameter_names: ClassVar[Any]  # a class attribute and a property are both fine
-    else:
-
-        @property
-        @abc.abstractmethod
-        def parameter_names(self) -> tuple[str, ...]:
-            """A name for each entry of `theta`, in order."""
 
     @abc.abstractmethod
     def vertices(self, theta: Float[AnyArray, " p"]) -> Float[jax.Array, "v d"]:

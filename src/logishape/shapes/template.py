@@ -56,8 +56,9 @@ class Template(AbstractShape):
         squared = stretch + (1 - _squared(gradient)) * mean_stretch
         return value / jnp.sqrt(jnp.maximum(squared, _LEAST_STRETCH * mean_stretch + 1e-12))
 
-    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
+    def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:
         """The corners of the template's grid, before its deformation."""
+        del theta
         return self.field.extent
 
     def _undeformed(self, points: Float[AnyArray, "n d"]) -> Float[jax.Array, " n"]:
