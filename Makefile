@@ -31,8 +31,8 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint
-	$(PYTEST) -m "not slow" tests/unit tests/contract
-	LOGISHAPE_CHECK_TYPES=0 $(PYTEST) -m "not slow" --ignore tests/unit --ignore tests/contract
+	$(PYTEST) -m "not slow" tests/unit
+	LOGISHAPE_CHECK_TYPES=0 $(PYTEST) -m "not slow" --ignore tests/unit
 
 test-all: lint
 	$(PYTEST)

@@ -8,7 +8,7 @@ from jaxtyping import install_import_hook
 import tests.checks  # noqa: F401 - the hook finds it by name
 
 # Before anything imports logishape: every annotated shape and type is checked while the tests run. That doubles the
-# time to trace a program, so `make test` leaves it to the tests of units and contracts, which touch every function.
+# time to trace a program, so `make test` leaves it to the tests of units; `make test-all` checks everywhere.
 is_checked = os.environ.get("LOGISHAPE_CHECK_TYPES", "1") != "0"
 with install_import_hook("logishape", "tests.checks.typechecked") if is_checked else contextlib.nullcontext():
     import logishape as ls

@@ -64,7 +64,7 @@ SHAPES = [
         2,
         0.03,
     ),
-    ShapeCase("mesh", shapes.MeshShape(shapes.StretchedMesh(*shapes.icosphere(1)), 1.0), np.array([4.0, 2.5, 3]), 3),
+    ShapeCase("mesh", shapes.MeshShape(shapes.StretchedMesh(*shapes.icosphere(0)), 1.0), np.array([4.0, 2.5, 3]), 3),
     ShapeCase("star", shapes.MeshShape(shapes.StretchedMesh(*star()), 1.0), np.array([4.5, 3.5]), 2),
     ShapeCase(
         "posed mesh modes",

@@ -132,6 +132,7 @@ def test_coins(tmp_path):
     check_figure(example, experiment, tmp_path)
 
 
+@pytest.mark.slow  # as the coins, with more of them and a known truth
 def test_nuclei(tmp_path):
     example = load_example("nuclei")
     experiment = example.run(num_nuclei=24)
@@ -160,6 +161,7 @@ def test_level_set_modes(tmp_path):
     check_figure(example, experiment, tmp_path)
 
 
+@pytest.mark.slow  # compiling second derivatives of two deformed splines takes a minute
 def test_deformed_template(tmp_path):
     example = load_example("deformed_template")
     experiment = example.run()

@@ -6,10 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.special import logsumexp
+from scipy.special import log_ndtr, ndtr
+from scipy.stats import multivariate_normal
 
 import logishape as ls
 from logishape import appearance, shapes
 from logishape.core.arrays import double_precision
+from logishape.core.truncated import log_share_in_box
 from logishape.inference import e_step, log_joint, prior_logit
 from logishape.posterior import information
 from tests.problems import draw_intensities, ellipse_case, grid
@@ -96,12 +99,30 @@ def test_a_saddle_has_no_evidence():
         ls.evidence(case.model, case.observation, astray, 1.0)
 
 
-def test_evidence_on_a_bound_is_the_integral_too():
+@pytest.mark.parametrize("bound", [6.2, 5.0])
+def test_evidence_on_a_bound_is_the_integral_too(bound):
     observation = small_image([6.5, 5.5])
-    model = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [6.2, 9.0]), 0.7)
-    fit = ls.fit(model, observation, ls.State([6.0, 6.0], LOOKS)).check()
+    model = ls.Model(shapes.Ellipsoid(2), ls.Prior([3.0, 3.0], [bound, 9.0]), 0.7)
+    fit = ls.fit(model, observation, ls.State([4.5, 6.0], LOOKS)).check()
     assert fit.status is ls.Status.AT_BOX
-    assert ls.evidence(model, observation, fit, 1.0) == pytest.approx(integrate(model, observation, num=121), abs=0.2)
+    # Further out the log joint is less of a parabola; the share left by the box is found however little it is.
+    assert ls.evidence(model, observation, fit, 1.0) == pytest.approx(integrate(model, observation, num=121), abs=0.5)
+
+
+@pytest.mark.parametrize("distance", [0.5, 6.0, 60.0])
+def test_share_in_a_box_far_out(distance):
+    """Against SciPy's tail: with independent parameters the share is a product."""
+    covariance = np.diag([1.0, 4.0])
+    share = log_share_in_box(np.zeros(2), covariance, (np.array([distance, -1.0]), np.array([1e3, 3.0])))
+    expected = log_ndtr(-distance) + np.log(ndtr(1.5) - ndtr(-0.5))
+    assert share == pytest.approx(expected, abs=1e-9)
+
+
+def test_share_in_a_box_of_correlated_parameters():
+    covariance = np.array([[1.0, 1.2], [1.2, 4.0]])
+    box = (np.array([0.5, -1.0]), np.array([2.0, 3.0]))
+    exact = multivariate_normal(cov=covariance).cdf(box[1], lower_limit=box[0])
+    assert log_share_in_box(np.zeros(2), covariance, box) == pytest.approx(np.log(exact), abs=0.02)  # 4096 draws
 
 
 @pytest.mark.parametrize(("truth", "winner"), [((6.0, 6.0), "disc"), ((7.0, 5.0), "ellipse")])

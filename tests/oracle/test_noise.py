@@ -1,6 +1,7 @@
 """Correlated noise and uncertain appearances: against closed forms, finite differences and simulation."""
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,12 +46,22 @@ def test_the_lattice_behind_points_is_found(shape, spacing, turn, seed):
     np.testing.assert_array_equal(found_steps, steps)
 
 
-def test_scattered_points_get_cells():
+def test_scattered_points_get_cells_of_their_typical_distance():
     points = np.random.default_rng(0).uniform(0, 10, (500, 2))
     index = lattice_index(points)
-    assert index.min() == 0
-    assert on_lattice(index, np.ones(500)).sum() == 500
-    assert np.corrcoef(index[:, 0], points[:, 0])[0, 1] > 0.999
+    cells = on_lattice(index, np.ones(500))
+    assert cells.sum() == 500
+    assert np.all((np.array(cells.shape) > 14) & (np.array(cells.shape) < 32))  # 22 on each side would hold one each
+    assert np.corrcoef(index[:, 0], points[:, 0])[0, 1] > 0.99
+
+
+def test_a_fine_grid_far_from_the_origin_is_one_in_single_precision():
+    """0.05 mm at 200 mm: the rounding of one step, 400 voxels on, is a tenth of a voxel."""
+    with double_precision():
+        rotation = np.asarray(rotation_matrix(np.array([0.4, -0.9, 0.3])))
+    index = np.indices((400, 12, 8)).reshape(3, -1).T
+    points = ((index * [0.05, 0.05, 0.15]) @ rotation.T + 200).astype(np.float32)
+    assert len(np.unique(lattice_index(points), axis=0)) == len(points)
 
 
 @pytest.mark.parametrize("points", [np.stack([np.arange(50.0), np.arange(50.0)], axis=1), np.zeros((30, 3))])
@@ -206,6 +217,18 @@ def test_weights_of_zero_do_not_count():
         ls.laplace(case.model, case.observation, fit).covariance,
         rtol=1e-9,
     )
+
+
+def test_fixed_appearances_in_many_pieces(monkeypatch):
+    """Nothing is learnt, so the appearances' scores have no column, in one piece or in several."""
+    case = ellipse_case()
+    held = ls.Regions(appearance.Fixed(case.start.regions.inside), appearance.Fixed(case.start.regions.outside))
+    fit = ls.fit(case.model, case.observation, ls.State(case.start.theta, held)).check()
+    whole = ls.laplace(case.model, case.observation, fit).covariance
+    monkeypatch.setattr("logishape.core.arrays.CHUNK", 300)
+    jax.clear_caches()
+    np.testing.assert_allclose(ls.laplace(case.model, case.observation, fit).covariance, whole, rtol=1e-6)
+    jax.clear_caches()
 
 
 def test_sandwich_takes_no_fraction():

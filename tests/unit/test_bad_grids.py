@@ -133,13 +133,13 @@ TABLE = {
     "template of the plane in space": (lambda: fit(TEMPLATE, BOX, grid(5, 3)), "failed on 3D points .*same space"),
     "image beside the grid": (
         lambda: fit(MODES, ls.Prior.of_modes(MODES), ELSEWHERE),
-        r"no voxel .*voxels span \[345.0, 345.0\] to \[455.0, 455.0\] mm, the shape's grid \[-3.8, -3.8\] to \[3.8",
+        r"no voxel .*voxels span \[345.0, 345.0\] to \[455.0, 455.0\] mm, the shape's box \[-3.8, -3.8\] to \[3.8",
     ),
     "image beside a posed grid": (
         lambda: fit(POSED, ls.Prior.of_modes(POSED, POSE), ELSEWHERE),
-        r"no voxel .*to \[455.0, 455.0\] mm, the shape's grid \[-3.8, -3.8\] to \[3.8, 3.8\] mm; move the start",
+        r"no voxel .*to \[455.0, 455.0\] mm, the shape's box \[-3.8, -3.8\] to \[3.8, 3.8\] mm; move the start",
     ),
-    "image beside a template": (lambda: fit(TEMPLATE, BOX, ELSEWHERE), r"no voxel .*grid \[-3.8, -3.8\] to"),
+    "image beside a template": (lambda: fit(TEMPLATE, BOX, ELSEWHERE), r"no voxel .*box \[-3.8, -3.8\] to"),
 }
 
 

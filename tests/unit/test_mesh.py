@@ -251,6 +251,7 @@ print(float(loop()[1]))
 """
 
 
+@pytest.mark.slow  # a process of its own
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="this system does not let a process keep to one core"
 )
@@ -279,7 +280,7 @@ def test_a_batch_of_polygons_is_a_loop_whatever_the_query():
 
 
 def test_a_fit_of_modes_finds_them():
-    shape = shapes.from_meshes(*training_meshes(resolution=1), 3)
+    shape = shapes.from_meshes(*training_meshes(resolution=1), 3, query=shapes.TreeQuery())
     centre = np.asarray(shape.surface.mean).mean(axis=0)
     points, truth = grid(13, 3) + centre, np.array([1.2, -0.8, 0.5])
     model = ls.Model(shape, ls.Prior.of_modes(shape), 0.4)

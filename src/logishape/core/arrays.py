@@ -100,4 +100,4 @@ def over_chunks(function: Callable[..., Any], arrays: tuple[Any, ...], reduce: b
 
         return jax.lax.scan(add, zeros, tuple(pieces))[0]
     results = jax.lax.map(lambda piece: function(*piece), tuple(pieces))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:size], results)
+    return jax.tree.map(lambda leaf: leaf.reshape(num_chunks * chunk, *leaf.shape[2:])[:size], results)

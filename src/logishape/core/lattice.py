@@ -17,11 +17,11 @@ def lattice_index(points: Float[np.ndarray, "n d"]) -> Int[np.ndarray, "n d"]:
     Points that lie on no lattice get the cubic cells, one typical distance between neighbours wide, that hold them.
     """
     points = np.asarray(points, dtype=np.float64)
-    steps = _shortest_steps(points)
+    tree = KDTree(points)
+    steps = _refined(points, _shortest_steps(points, tree))
     index = (points - points[0]) @ np.linalg.inv(steps)
     if np.abs(index - np.round(index)).max() > _OFF_GRID:
-        size = np.linalg.norm(steps, axis=1).min()
-        index = (points - points.min(axis=0)) / size
+        index = (points - points.min(axis=0)) / _typical_distance(points, tree)
     index = np.round(index).astype(np.int64)
     index -= index.min(axis=0)
     if np.prod(index.max(axis=0) + 1.0) > _MOST_CELLS:
@@ -39,11 +39,39 @@ def on_lattice(index: Int[np.ndarray, "n d"], values: Float[np.ndarray, " n"]) -
     return np.bincount(flat, weights=values, minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _shortest_steps(points: np.ndarray) -> np.ndarray:
+def _typical_distance(points: np.ndarray, tree: KDTree) -> float:
+    """The median distance to the 2d-th neighbour: one step of a cubic grid, and about that of scattered points."""
+    n, d = points.shape
+    distance, _ = tree.query(points[_sample(n)], k=min(2 * d + 1, n))
+    return float(np.median(distance[:, -1]))
+
+
+def _refined(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The steps by least squares over ever more points: the rounding of a short step adds up along a long grid."""
+    away = points - points[np.argmin(np.sum(np.square(points - points.mean(axis=0)), axis=1))]
+    away = away[np.argsort(np.sum(np.square(away), axis=1))]
+    count = 64
+    while True:
+        whole = np.round(away[:count] @ np.linalg.inv(steps))
+        if np.linalg.matrix_rank(whole) < len(steps):
+            return steps
+        fitted = np.linalg.lstsq(whole, away[:count], rcond=None)[0]
+        if np.linalg.matrix_rank(fitted) < len(steps):
+            return steps
+        steps = fitted
+        if count >= len(away):
+            return steps
+        count *= 4
+
+
+def _sample(n: int) -> np.ndarray:
+    return np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int))
+
+
+def _shortest_steps(points: np.ndarray, tree: KDTree) -> np.ndarray:
     """d linearly independent steps between neighbours, the shortest first, as rows; they span the lattice."""
     n, d = points.shape
-    tree = KDTree(points)
-    rows = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int))
+    rows = _sample(n)
     for count in _NEIGHBOURS:  # slices far apart need more neighbours until one lies on another slice
         _, near = tree.query(points[rows], k=min(count, n))
         steps = (points[near] - points[rows][:, None]).reshape(-1, d)
@@ -51,7 +79,9 @@ def _shortest_steps(points: np.ndarray) -> np.ndarray:
         chosen = _independent(steps)
         if len(chosen) == d:
             return chosen
-    raise InputError(f"the {n} voxels lie on a line or a plane, not in {d}D space; widen the region.")
+    raise InputError(
+        f"the {n} voxels lie on a line or a plane, not in {d}D space; widen the region, or use kind='observed'."
+    )
 
 
 def _independent(steps: np.ndarray) -> np.ndarray:

@@ -62,7 +62,7 @@ def fit_batch(
         check_level(model, observations[whole[0]])
         size = padded_size(max(observations[k].num_voxels for k in whole))
         capacity = 0
-        for rows in _groups(whole, _group_size(len(cases), size, group_size)):
+        for rows in _groups(whole, _group_size(len(whole), size, group_size)):
             group = [cases[k] for k in rows]
             found, capacity = _fit_group(_EACH_ITS_OWN, model, stack_padded(group, size), group, options, capacity)
             fits |= dict(zip(rows, found, strict=True))

@@ -94,7 +94,7 @@ def _extents(model: Model, observation: Observation, theta: np.ndarray) -> str:
     if box is None:
         return text
     lower, upper = (np.asarray(corner).round(1).tolist() for corner in box)
-    return f"{text}, the shape's grid {lower} to {upper} mm"
+    return f"{text}, the shape's box {lower} to {upper} mm"
 
 
 def looks_sound(model: Model, observation: Observation, start: State) -> Bool[Array, ""]:

@@ -24,7 +24,8 @@ class NoiseCorrelation:
 
     lags, values: mean correlation over lags of about so many voxels, up to the first that is not above chance.
     effective_fraction: kappa = min(1, 1 / sum over all lags), the share of voxels that counts as independent.
-    length: voxels; white noise smoothed by a Gaussian of this SD would have the same sum, (4 pi length^2)^(d/2).
+    length: voxels; the sum is (1 + 4 pi length^2)^(d/2), which is one for white noise and close to that of white
+        noise smoothed by a Gaussian of this SD.
     """
 
     lags: Float[np.ndarray, " t"]

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from scipy.linalg import eigh
 
 from logishape.core.arrays import double_precision, to_host
+from logishape.core.errors import InputError
 from logishape.core.lattice import lattice_index
 from logishape.core.observation import Observation
 from logishape.inference.band import padded_size
@@ -109,6 +110,12 @@ def shape_information(model: Model, observation: Observation, state: State) -> I
     padded = observation.padded(padded_size(observation.num_voxels))
     with double_precision():
         return to_host(eqx.filter_jit(information)(model, padded, state))
+
+
+def check_fraction(effective_fraction: float) -> None:
+    """Raises unless the share of voxels that count as independent is one."""
+    if not 0 < effective_fraction <= 1:
+        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
 
 
 def invert(precision: np.ndarray, widths: np.ndarray) -> np.ndarray | None:

@@ -2,23 +2,22 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import multivariate_normal
 
 from logishape.core.arrays import double_precision
 from logishape.core.errors import FitError, InputError
 from logishape.core.observation import Observation
+from logishape.core.truncated import log_share_in_box
 from logishape.inference.band import padded_size
 from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit, fit
-from logishape.inference.model import Model, State
+from logishape.inference.model import Model, Prior, State
 from logishape.inference.objective import log_joint
 from logishape.inference.options import FitOptions
-from logishape.posterior.data_information import sandwich_information, shape_information
+from logishape.posterior.data_information import check_fraction, sandwich_information, shape_information
 
 _FLAT = (
     4.0  # nats: less curvature over the whole box, either way, is no direction that the image tells anything about
@@ -69,8 +68,7 @@ def evidence(model: Model, observation: Observation, fit: Fit, effective_fractio
     model always wins. Compare models on the same voxels and with the same kappa only: `compare` sees to that.
     """
     check_state(model, observation, fit.check().state)
-    if not 0 < effective_fraction <= 1:
-        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    check_fraction(effective_fraction)
     info = shape_information(model, observation, fit.state)
     prior, theta = model.prior, np.asarray(fit.state.theta)
     covariance = _covariance_in_box(effective_fraction * info.observed + prior.precision, prior.widths)
@@ -78,8 +76,8 @@ def evidence(model: Model, observation: Observation, fit: Fit, effective_fractio
     shift = covariance @ slope if fit.at_bound or effective_fraction < 1 else np.zeros_like(theta)
     log_gaussian = 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1] + 0.5 * slope @ shift
     height = effective_fraction * _log_likelihood(model, observation, fit.state)
-    log_prior = float(prior.log_normaliser) - 0.5 * (theta - prior.mean) @ prior.precision @ (theta - prior.mean)
-    return float(height + log_prior + log_gaussian + _log_share(prior, theta + shift, covariance))
+    log_share = log_share_in_box(theta + shift, covariance, (prior.lower, prior.upper))
+    return float(height + _log_prior(prior, theta) + log_gaussian + log_share)
 
 
 def compare(
@@ -99,6 +97,8 @@ def compare(
             f"a comparison needs a start for each of at least two models but has the models {', '.join(models)} and "
             f"the starts {', '.join(starts)}; name them alike."
         )
+    if effective_fraction is not None:
+        check_fraction(effective_fraction)
     fits = {name: _checked(name, fit(model, observation, starts[name], options)) for name, model in models.items()}
     if effective_fraction is None:
         heights = {name: _log_likelihood(model, observation, fits[name].state) for name, model in models.items()}
@@ -146,12 +146,12 @@ def _log_likelihood(model: Model, observation: Observation, state: State) -> flo
         return whole - float(model.prior.log_prob(state.theta)) - float(state.regions.log_prior())
 
 
-def _log_share(prior, centre: np.ndarray, covariance: np.ndarray) -> float:
-    """Log of the Gaussian's share within the box: zero well inside, log 1/2 for one parameter on its bound."""
-    sd = np.sqrt(np.diag(covariance))
-    lower, upper = (prior.lower - centre) / sd, (prior.upper - centre) / sd
-    if np.all(lower < -8) and np.all(upper > 8):
-        return 0.0
-    correlation: Any = covariance / np.outer(sd, sd)
-    gaussian = multivariate_normal(cov=correlation, seed=0)
-    return float(np.log(max(float(gaussian.cdf(upper, lower_limit=lower)), 1e-300)))
+def _log_prior(prior: Prior, theta: np.ndarray) -> float:
+    """Log density of the prior at theta, its Gaussian renormalised for what the box cuts off."""
+    offset = theta - prior.mean
+    value = float(prior.log_normaliser) - 0.5 * offset @ prior.precision @ offset
+    has = np.diag(prior.precision) > 0
+    if not has.any():
+        return value
+    covariance = np.linalg.inv(prior.precision[np.ix_(has, has)])
+    return value - log_share_in_box(prior.mean[has], covariance, (prior.lower[has], prior.upper[has]))

@@ -11,7 +11,13 @@ from logishape.core.truncated import draw_truncated
 from logishape.inference.checks import check_state
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model
-from logishape.posterior.data_information import Kind, invert, sandwich_information, tempered_information
+from logishape.posterior.data_information import (
+    Kind,
+    check_fraction,
+    invert,
+    sandwich_information,
+    tempered_information,
+)
 
 _INTERVAL_DRAWS = 4000
 
@@ -101,7 +107,8 @@ def laplace(
         )
     theta = np.asarray(fit.state.theta)
     slope = data.score - precision @ (theta - model.prior.mean)
-    is_off_centre = bool(fit.at_bound) or (data.fraction != 1 and bool(np.any(precision)))
+    is_tempered = kind == "sandwich" or effective_fraction < 1
+    is_off_centre = bool(fit.at_bound) or (is_tempered and bool(np.any(precision)))
     return ShapePosterior(
         mean=theta,
         centre=theta + covariance @ slope if is_off_centre else theta,
@@ -120,8 +127,7 @@ def _check_request(kind: str, effective_fraction: float) -> None:
         raise InputError(
             f"kind is {kind!r} but must be 'sandwich', 'observed' or 'complete' (the paper's); use the first."
         )
-    if not 0 < effective_fraction <= 1:
-        raise InputError(f"effective_fraction must lie in (0, 1] but is {effective_fraction}; use 1 for white noise.")
+    check_fraction(effective_fraction)
     if kind == "sandwich" and effective_fraction != 1:
         raise InputError(
             f"the sandwich measures the correlation of the noise itself but effective_fraction is "

@@ -37,10 +37,9 @@ class Affine(AbstractDeformation):
 
     def __init__(self, centre: Any):
         self.centre = as_double(centre)
-        if self.centre.shape not in ((2,), (3,)):
+        if self.centre.shape not in ((2,), (3,)) or not np.all(np.isfinite(self.centre)):
             raise InputError(
-                f"the centre must be 2 or 3 numbers (mm) but has shape {self.centre.shape}; give the middle of the "
-                "object."
+                f"the centre must be 2 or 3 numbers (mm) but is {self.centre.tolist()}; give the object's middle."
             )
 
     @property
@@ -102,13 +101,19 @@ class Cosines(AbstractDeformation):
         """Waves over the box from `lower` to `upper` (mm), of up to `num_waves` half waves along each axis."""
         self.lower, self.upper = as_double(lower), as_double(upper)
         d = self.lower.size
-        if self.lower.shape not in ((2,), (3,)) or self.upper.shape != (d,) or not np.all(self.lower < self.upper):
+        is_box = self.lower.shape in ((2,), (3,)) and self.upper.shape == (d,) and np.all(self.lower < self.upper)
+        if not is_box or not np.all(np.isfinite([self.lower, self.upper])):
             raise InputError(
                 f"the box must have a lower and an upper corner of 2 or 3 numbers (mm) but has "
                 f"{self.lower.tolist()} and {self.upper.tolist()}; mend them."
             )
         waves = as_vector(num_waves, d, "num_waves")
-        if np.any(waves != np.round(waves)) or np.any(waves < 0) or not np.any(waves > 0):
+        if (
+            not np.all(np.isfinite(waves))
+            or np.any(waves != np.round(waves))
+            or np.any(waves < 0)
+            or not np.any(waves > 0)
+        ):
             raise InputError(f"num_waves must be whole numbers, not all zero, but is {waves.tolist()}; try 1 or 2.")
         self.num_waves = tuple(int(count) for count in waves)
         self.sd_mm = as_double(sd_mm)

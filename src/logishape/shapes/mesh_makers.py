@@ -1,5 +1,7 @@
 """Meshes to start from: a ball, a torus, and the segments of a polygon."""
 
+import numbers
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -10,7 +12,7 @@ _MOST_SUBDIVISIONS = 8  # 1.3 million triangles
 
 def icosphere(subdivisions: int = 3) -> tuple[Float[np.ndarray, "v 3"], Int[np.ndarray, "f 3"]]:
     """Vertices on the unit sphere and 20 * 4^subdivisions nearly equal triangles, outward."""
-    if not 0 <= subdivisions <= _MOST_SUBDIVISIONS:
+    if not isinstance(subdivisions, numbers.Integral) or not 0 <= subdivisions <= _MOST_SUBDIVISIONS:
         raise InputError(
             f"an icosphere has 0 to {_MOST_SUBDIVISIONS} subdivisions but {subdivisions} were asked for; try 3."
         )

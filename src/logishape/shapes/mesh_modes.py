@@ -33,7 +33,7 @@ class MeshModes(AbstractSurface):
 
     def __check_init__(self) -> None:
         check_vertices(self.mean, self.faces)
-        if self.modes.ndim != 3 or self.modes.shape[1:] != self.mean.shape:
+        if self.modes.ndim != 3 or self.modes.shape[1:] != self.mean.shape or not len(self.modes):
             raise InputError(
                 f"modes must move each vertex, with shape (p, {self.mean.shape[0]}, {self.mean.shape[1]}), but have "
                 f"shape {self.modes.shape}; give one displacement a vertex and mode."
