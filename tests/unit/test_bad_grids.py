@@ -114,7 +114,7 @@ TABLE = {
     # deformations
     "centre on a line": (
         lambda: shapes.Affine([0.0]),
-        r"2 or 3 numbers \(mm\) but has shape \(1,\); give the middle",
+        r"2 or 3 numbers \(mm\) but is \[0.0\]; give the object.s middle",
     ),
     "displacements without components": (
         lambda: shapes.LowRank(np.zeros((2, 16, 16)), np.eye(3)),
