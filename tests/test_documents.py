@@ -39,7 +39,11 @@ def check_figure(example, experiment, folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["figure.png"]
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if snippets(path)], ids=lambda path: path.name)
+SLOW = {"posterior.md": pytest.mark.slow}  # seven programs to compile, each with a twin among the oracle tests
+PAGES = [pytest.param(path, id=path.name, marks=SLOW.get(path.name, ())) for path in DOCUMENTS if snippets(path)]
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_snippets_run_in_order(path, capsys):
     namespace: dict = {}
     for snippet in snippets(path):
@@ -146,6 +150,7 @@ def test_nuclei(tmp_path):
     check_figure(example, experiment, tmp_path)
 
 
+@pytest.mark.slow  # the page on shapes fits level-set modes in every run
 def test_level_set_modes(tmp_path):
     example = load_example("level_set_modes")
     experiment = example.run(num_fits=4)

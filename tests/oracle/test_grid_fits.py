@@ -1,6 +1,7 @@
 """Fits of shapes on grids: they find what was drawn, and their information is the curvature of the likelihood."""
 
 import numpy as np
+import pytest
 
 import logishape as ls
 from logishape import shapes
@@ -30,6 +31,7 @@ def test_modes_and_pose_are_found_in_a_noisy_image():
     assert np.all(np.sqrt(np.diag(posterior.covariance))[3:] < 1.0)  # the image says more than the prior did
 
 
+@pytest.mark.slow
 def test_an_affine_template_is_found_in_a_noisy_volume():
     shape = rod_template(shapes.Affine(np.zeros(3)), 3)
     width = np.repeat([2.0, 0.6], [3, 9])
