@@ -93,6 +93,7 @@ def test_the_papers_circle_has_a_best_length_too():
     assert 0.01 < profile.best_length < 0.08
 
 
+@pytest.mark.slow  # README runs a shape of your own in every run, in the plane
 def test_your_own_shape():
     truth, fit, posterior, marginal = load_example("your_own_shape").run()
     assert fit.status is ls.Status.CONVERGED

@@ -158,6 +158,7 @@ def test_what_cannot_be_compared():
         ls.evidence(DISC, observation, ls.fit(DISC, observation, start), 0.0)
 
 
+@pytest.mark.slow
 def test_free_length_finds_the_maximum_of_the_profile_and_its_score_is_the_formula(x64):
     case = ellipse_case(noise=20.0, reference_length=0.8)
     model = ls.Model(shapes.FreeLength(case.model.shape), _with_length(case.model.prior), 1.0)
