@@ -6,7 +6,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from logishape import appearance, core, inference, posterior, shapes
+from logishape import appearance, cochlea, core, inference, posterior, shapes
 from logishape.appearance import Regions
 from logishape.core import FitError, InputError, LogishapeError, Observation, Status, Volume, select_voxels
 from logishape.inference import (
@@ -60,6 +60,7 @@ __all__ = [
     "Volume",
     "__version__",
     "appearance",
+    "cochlea",
     "compare",
     "core",
     "evidence",

@@ -79,6 +79,10 @@ class Posed(AbstractShapeWithDerivatives):
         world = np.asarray(self.to_world(theta, corners))
         return world.min(axis=0), world.max(axis=0)
 
+    def to_model(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
+        """World positions in the shape's own frame: y = R (x - image_centre) + model_centre + t."""
+        return self._move(theta, jnp.asarray(points))[1]
+
     def to_world(self, theta: Float[AnyArray, " p"], model_points: Float[AnyArray, "n d"]) -> Float[jax.Array, "n d"]:
         """World positions of points given in the shape's own frame: x = R'(y - t - model_centre) + image_centre."""
         translation, rotation, _ = self._split(theta)

@@ -1,0 +1,21 @@
+"""The human cochlea: a spiral tube with ten parameters, its calibration, surface and coordinates."""
+
+from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
+from logishape.cochlea.frame import Frame
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.surface import Mesh, coordinates, mesh_volume, path, surface, volume, wall_radius
+
+__all__ = [
+    "Calibration",
+    "Cochlea",
+    "Frame",
+    "Mesh",
+    "coordinates",
+    "load_calibration",
+    "mesh_volume",
+    "paper_calibration",
+    "path",
+    "surface",
+    "volume",
+    "wall_radius",
+]
