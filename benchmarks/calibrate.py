@@ -3,9 +3,9 @@
     python benchmarks/calibrate.py [--out FILE] [--without-anatomy] [--quick]
 
 All specimens together make the table "all", and each of four fixed folds a table without its three specimens, for
-scores that are cross-validated. Shared by all specimens are the sections (Chebyshev coefficients in the angle) and
-the spiral's constants, each specimen has its own pose, a, b, alpha, phi and size; all are estimated together by maximum
-a posteriori of the masks' labels under the logistic shape model. The anatomical constraint holds the mean cochlea to
+scores that are cross-validated. Shared by all are the sections (Chebyshev coefficients in the angle) and the spiral's
+constants; each specimen has its own pose, a, b, alpha, phi and size. They are estimated together by maximum a
+posteriori of the masks' labels under the logistic shape model. The anatomical constraint holds the mean cochlea to
 published lateral-wall radii and lets its centreline only approach the axis.
 """
 

@@ -82,6 +82,41 @@ def mesh_distance(mesh: Mesh, points: np.ndarray) -> np.ndarray:
     return np.sqrt(squared)
 
 
+def magnified_distance(cochlea: Cochlea, theta: np.ndarray, point: np.ndarray, feet: list[np.ndarray]) -> float:
+    """libigl's distance to patches of a mesh of 0.01 mm around these feet.
+
+    Where two turns meet in a crease, a mesh cuts the corner by up to half an edge: there it needs a closer look.
+    """
+    import igl
+    from skimage.measure import marching_cubes
+
+    half, step = 0.3, 0.01
+    offsets = np.stack(np.meshgrid(*[np.arange(-half, half + step / 2, step)] * 3, indexing="ij"), axis=-1)
+    found = []
+    for foot in feet:
+        with double_precision():
+            level = np.asarray(level_at(cochlea, theta, offsets.reshape(-1, 3) + foot)).reshape(offsets.shape[:3])
+        if level.min() < 0 < level.max():
+            vertices, faces, _, _ = marching_cubes(level, 0.0, spacing=(step,) * 3)
+            patch = vertices.astype(float) + foot - half
+            squared = igl.point_mesh_squared_distance(point[None], patch, faces.astype(np.int64))[0]
+            found.append(float(np.sqrt(np.ravel(squared)[0])))
+    return min(found, default=np.inf)
+
+
+def judge(cochlea: Cochlea, theta: np.ndarray, points: np.ndarray, found: Any) -> np.ndarray:
+    """The distance by libigl on a fine mesh; where ours differs by 0.02 mm, on patches that are finer still."""
+    import igl
+
+    mesh = surface(cochlea, theta, FINE_MM)
+    squared, _, feet = igl.point_mesh_squared_distance(points, mesh.vertices, mesh.faces.astype(np.int64))
+    true, level = np.sqrt(squared), np.asarray(found.level)
+    ours = points - level[:, None] * np.asarray(found.gradient)
+    for k in np.flatnonzero((np.abs(np.abs(level) - true) > 0.02) & (true < 2)):
+        true[k] = min(true[k], magnified_distance(cochlea, theta, points[k], [feet[k], ours[k]]))
+    return true
+
+
 def measure_agreement(num_shapes: int) -> None:
     """Prints how far the exact distance and the level are from libigl's."""
     errors: dict[str, list[np.ndarray]] = {"exact": [], "exact outside": [], "exact inside": [], "level": []}
@@ -89,10 +124,10 @@ def measure_agreement(num_shapes: int) -> None:
     for seed in range(num_shapes):
         cochlea, theta = random_shape(seed)
         points = points_around(cochlea, theta, seed)
-        true = mesh_distance(surface(cochlea, theta, FINE_MM), points)
         with double_precision():
-            found = np.asarray(level_at(exact(cochlea), theta, points))
-            level = np.asarray(level_at(cochlea, theta, points))
+            by_foot = derivatives_at(exact(cochlea), theta, points)
+            found, level = np.asarray(by_foot.level), np.asarray(level_at(cochlea, theta, points))
+        true = judge(cochlea, theta, points, by_foot)
         flips += np.sum((found > 0) != (level > 0))
         near, close = true < 2, true < 0.2
         errors["exact"].append(np.abs(np.abs(found) - true)[near])
@@ -109,9 +144,8 @@ def measure_agreement(num_shapes: int) -> None:
             [name, where, f"{len(each)}", *(f"{np.percentile(each, p):.4f}" for p in (50, 95, 99, 99.9, 100))]
         )
     header = ["distance", "where", "points", "p50", "p95", "p99", "p99.9", "max (mm)"]
-    print_table(
-        f"Against libigl on a mesh of {FINE_MM} mm edges, {num_shapes} random shapes and poses", header, rows, []
-    )
+    title = f"Against libigl on meshes of {FINE_MM} mm edges (0.01 mm where in doubt)"
+    print_table(f"{title}, {num_shapes} random shapes and poses", header, rows, [])
     print(f"signs of level and exact differ at {flips} points")
 
 

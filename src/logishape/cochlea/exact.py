@@ -21,7 +21,7 @@ from logishape.core.arrays import AnyArray
 _NUM_RIVALS = 3
 _NUM_NEWTON = 5
 _NUM_CREASE = 6
-_NUM_SWEEPS = 12
+_NUM_SWEEPS = 40
 _SPACING = 0.4  # mm: how far from its nearest sample the foot of a point may be
 _ON_SURFACE = 1e-4  # mm: nearer than this the direction to the closest point is rounding
 
