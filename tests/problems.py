@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logishape as ls
-from logishape import appearance, shapes
+from logishape import appearance, cochlea, shapes
 from tests.grids import rod_modes, rod_template
 from tests.meshes import star, training_meshes
 
@@ -72,6 +72,8 @@ SHAPES = [
         _posed_theta(POSE_2D, (0.7, -1.2)),
         2,
     ),
+    # Next to the axis a section's change by angle is not resolved, which bends the slope there.
+    ShapeCase("cochlea", cochlea.Cochlea(), _posed_theta(POSE_3D, (3.0, 0.14, 1.5, -0.5)), 3, 0.02),
 ]
 
 _COUNTS = appearance.PseudoCounts(weights=20.0, means=15.0, scales=30.0, dofs=25.0)
