@@ -94,9 +94,9 @@ def border_distances(specimen: Specimen, a: np.ndarray, b: np.ndarray) -> np.nda
     def border(labels: np.ndarray) -> np.ndarray:
         volume = np.zeros(shape, bool)
         volume[rows] = labels
-        return volume & ~ndimage.binary_erosion(volume | ~region, border_value=1)
+        return volume & ~np.asarray(ndimage.binary_erosion(volume | ~region, border_value=1), bool)
 
-    return ndimage.distance_transform_edt(~border(b), sampling=specimen.spacing)[border(a)]
+    return np.asarray(ndimage.distance_transform_edt(~border(b), sampling=specimen.spacing))[border(a)]
 
 
 def measure_adequacy(specimens: list[Specimen], is_quick: bool) -> None:
@@ -154,12 +154,9 @@ def draw_effects(folder: Path) -> None:
             theta[6 + k] += sign * sd[6 + k]
             theta = np.clip(theta, cochlea.prior().lower, cochlea.prior().upper)
             label = f"{name} = {theta[6 + k]:.2f}"
-            for along, style in (("lateral_wall", "-"), ("centre", ":")):
-                found = path(cochlea, theta, along)
-                x, y, z = found.points.T
-                panels[0, k].plot(x, y, style, color=colour, lw=1.5, label=label if style == "-" else None)
-                del z
-            centre = path(cochlea, theta)
+            wall, centre = path(cochlea, theta, "lateral_wall"), path(cochlea, theta)
+            panels[0, k].plot(*wall.points[:, :2].T, "-", color=colour, lw=1.5, label=label)
+            panels[0, k].plot(*centre.points[:, :2].T, ":", color=colour, lw=1.5)
             panels[1, k].plot(np.degrees(centre.angle), centre.height, color=colour, lw=1.5)
         panels[0, k].set_aspect("equal")
         panels[0, k].legend(fontsize=8, loc="lower right")

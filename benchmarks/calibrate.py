@@ -123,7 +123,7 @@ def descend(energy: Any, start: Any, lengths: tuple[float, ...], max_steps: int)
 
         options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 30}
         found = minimize(fun, found, jac=True, method="L-BFGS-B", options=options).x
-    return unflatten(found)
+    return unflatten(jnp.asarray(found))
 
 
 def near_points(specimens: list[Specimen], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ that, Jacobians a second for 1 and 256 cases.
 """
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,7 +111,7 @@ def judge(cochlea: Cochlea, theta: np.ndarray, points: np.ndarray, found: Any) -
 
     mesh = surface(cochlea, theta, FINE_MM)
     squared, _, feet = igl.point_mesh_squared_distance(points, mesh.vertices, mesh.faces.astype(np.int64))
-    true, level = np.sqrt(squared), np.asarray(found.level)
+    true, level, feet = np.sqrt(squared), np.asarray(found.level), np.asarray(feet)
     ours = points - level[:, None] * np.asarray(found.gradient)
     for k in np.flatnonzero((np.abs(np.abs(level) - true) > 0.02) & (true < 2)):
         true[k] = min(true[k], magnified_distance(cochlea, theta, points[k], [feet[k], ours[k]]))
@@ -201,21 +202,20 @@ def derivative_errors(cochlea: Cochlea, theta: np.ndarray, points: np.ndarray) -
 def vtk_distance(mesh: Mesh, points: np.ndarray) -> np.ndarray:
     """VTK's signed distance, positive outside."""
     try:
-        import vtk
-        from vtk.util.numpy_support import numpy_to_vtk, numpy_to_vtkIdTypeArray, vtk_to_numpy
+        vtk, arrays = (importlib.import_module(name) for name in ("vtk", "vtk.util.numpy_support"))
     except ImportError as error:
         raise InputError("the paper's way needs vtk, which is missing; pip install vtk.") from error
     corners, cells = vtk.vtkPoints(), vtk.vtkCellArray()
-    corners.SetData(numpy_to_vtk(mesh.vertices, deep=True))
-    offsets = numpy_to_vtkIdTypeArray(3 * np.arange(len(mesh.faces) + 1, dtype=np.int64), deep=True)
-    cells.SetData(offsets, numpy_to_vtkIdTypeArray(mesh.faces.astype(np.int64).ravel(), deep=True))
+    corners.SetData(arrays.numpy_to_vtk(mesh.vertices, deep=True))
+    offsets = arrays.numpy_to_vtkIdTypeArray(3 * np.arange(len(mesh.faces) + 1, dtype=np.int64), deep=True)
+    cells.SetData(offsets, arrays.numpy_to_vtkIdTypeArray(mesh.faces.astype(np.int64).ravel(), deep=True))
     data, distance = vtk.vtkPolyData(), vtk.vtkImplicitPolyDataDistance()
     data.SetPoints(corners)
     data.SetPolys(cells)
     distance.SetInput(data)
     found = vtk.vtkDoubleArray()
-    distance.FunctionValue(numpy_to_vtk(points, deep=True), found)
-    return vtk_to_numpy(found)
+    distance.FunctionValue(arrays.numpy_to_vtk(points, deep=True), found)
+    return arrays.vtk_to_numpy(found)
 
 
 def stencil_meshes(cochlea: Cochlea, theta: np.ndarray) -> list[Mesh]:

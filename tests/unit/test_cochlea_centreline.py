@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logishape.cochlea.centreline import Curve, SpiralConstants, curve_length, height, radius
+from logishape.cochlea.centreline import SpiralConstants, height, radius
 from logishape.cochlea.sections import SectionTable, fade_in
 from logishape.core.arrays import double_precision
 from tests.cochleae import PRESETS, draw, make
@@ -132,9 +132,3 @@ def test_the_lift_of_the_apex_fades_in_over_the_last_turn(x64):
     value, slope = fade_in(end, np.array([2.0, 15.0 - 2 * np.pi, 15.0 - np.pi, 15.0]))
     np.testing.assert_allclose(value, [0, 0, 0.5, 1], atol=1e-12)
     np.testing.assert_allclose(slope, [0, 0, 1.5 / (2 * np.pi), 0], atol=1e-12)
-
-
-def test_a_helix_is_as_long_as_it_is(x64):
-    angle = np.linspace(0, 9, 30)
-    flat = Curve(np.full(30, 2.0), np.zeros(30))
-    np.testing.assert_allclose(curve_length(flat, np.full(30, 0.5), angle), angle * np.sqrt(4.25), atol=1e-12)

@@ -47,7 +47,7 @@ def paper_calibration() -> Calibration:
     """The paper's constants with uncalibrated ellipses (w = 1.10 e^(-.044 th), h = 1.03 e^(-.044 th) mm), box alone.
 
     The paper fixes its sections from micro-CT and prints no numbers; these are of the right size. log sqrt(w h) and
-    log sqrt(w / h) are c0 and c2; an ellipse that is nearly round differs from that by less than 0.001 mm.
+    log sqrt(w / h) are c0 and c2; an ellipse that is nearly round differs from that by 0.0012 mm at most.
     """
     end = 5 * np.pi
     angles = np.linspace(0, 1.2 * end, 3)

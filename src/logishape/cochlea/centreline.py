@@ -3,21 +3,20 @@
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray
+from logishape.core.arrays import AnyArray, as_double
 
 
 class SpiralConstants(eqx.Module):
     """What all cochleae share: start radius p0 (mm), the joint theta0 (rad), beta (1/rad) and q1 (mm/rad)."""
 
-    start_radius: float = 5.0
-    joint: float = 5 * np.pi / 6
-    beta: float = 0.2
-    rise: float = 0.225
+    start_radius: Float[AnyArray, ""] = eqx.field(default=5.0, converter=as_double)
+    joint: Float[AnyArray, ""] = eqx.field(default=5 * np.pi / 6, converter=as_double)
+    beta: Float[AnyArray, ""] = eqx.field(default=0.2, converter=as_double)
+    rise: Float[AnyArray, ""] = eqx.field(default=0.225, converter=as_double)
 
 
 class Curve(NamedTuple):
@@ -68,10 +67,3 @@ def _wave(constants: SpiralConstants, alpha: AnyArray, phi: AnyArray, angle: Any
     return Curve(
         swing * cosine + constants.rise * angle, -swing * (beta * cosine + sine) + jnp.asarray(constants.rise)
     )
-
-
-def curve_length(radius_curve: Curve, height_slope: Float[AnyArray, " n"], angle: Float[AnyArray, " n"]) -> jax.Array:
-    """Arc length (mm) from the first angle to each, by the trapezoid rule: integral of sqrt(Q'^2 + Q^2 + z'^2)."""
-    speed = jnp.sqrt(radius_curve.slope**2 + radius_curve.value**2 + height_slope**2)
-    steps = 0.5 * (speed[1:] + speed[:-1]) * jnp.diff(angle)
-    return jnp.concatenate([jnp.zeros(1, steps.dtype), jnp.cumsum(steps)])

@@ -6,8 +6,9 @@ there. By the envelope theorem the derivatives of the distance at x are those of
 point, whose own motion does not matter.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,12 @@ from logishape.core.arrays import AnyArray
 _NUM_RIVALS = 3
 _NUM_NEWTON = 5
 _NUM_CREASE = 6
-_NUM_SWEEPS = 40
+_NUM_MEETING = 4  # pieces that may meet in a point
 _SPACING = 0.4  # mm: how far from its nearest sample the foot of a point may be
 _ON_SURFACE = 1e-4  # mm: nearer than this the direction to the closest point is rounding
+
+
+Vector = tuple[jax.Array, ...]  # its components, each for all points
 
 
 class Contact(NamedTuple):
@@ -74,7 +78,8 @@ def contact(form: Form, points: Float[AnyArray, "n 3"]) -> Contact:
     others = meets & (jnp.arange(len(levels))[:, None] != first)
     second = largest(jnp.where(others, jnp.sum(gradients * left[:, None], axis=0), -2.0))
     is_smooth = is_on | (_dot(left, left) < 1e-6) | ~jnp.any(others, axis=0)
-    w1, w2 = _solve(normal, g1, _column(gradients, second))
+    g2 = _column(gradients, second)
+    w1, w2 = _solve([tuple(g1), tuple(g2)], [_dot(normal, g1), _dot(normal, g2)])
     weights = jnp.where(is_smooth, 1.0, w1), jnp.where(is_smooth, 0.0, w2)
     return Contact(point.T, sign, normal, (first, second), weights)
 
@@ -83,44 +88,48 @@ def _column(rows: Float[AnyArray, "3 k n"], piece: Int[AnyArray, " n"]) -> Float
     return jnp.take_along_axis(rows, piece[None, None], axis=1)[:, 0]
 
 
-def _solve(normal: AnyArray, g1: AnyArray, g2: AnyArray) -> tuple[jax.Array, jax.Array]:
-    """Weights that make w1 g1 + w2 g2 the normal, by least squares; g1 and g2 have length one."""
-    b1, b2, shared = _dot(normal, g1), _dot(normal, g2), _dot(g1, g2)
-    scale = 1 / (1 - shared**2 + 1e-6)
-    return scale * (b1 - shared * b2), scale * (b2 - shared * b1)
+class Bend(NamedTuple):
+    """A spot of a sheet with all that a Newton step needs: where it is, and first and second derivatives there."""
+
+    spot: Spot
+    here: Jet
+    by_along: Jet
+    by_around: Jet
+
+
+def _bend(form: Form, spot: Spot) -> Bend:
+    one, zero = jnp.ones_like(spot.along), jnp.zeros_like(spot.along)
+
+    def jet(along: jax.Array, around: jax.Array) -> Jet:
+        return surface_jet(form, Spot(spot.sheet, along, around))
+
+    here, push = jax.linearize(jet, spot.along, spot.around)
+    return Bend(spot, here, push(one, zero), push(zero, one))
 
 
 def foot(form: Form, spot: Spot, x: Float[AnyArray, "3 n"]) -> Float[jax.Array, "3 n"]:
     """The closest point of a sheet near the given spot, by a damped Newton method that never moves away."""
 
-    def distance(at: Spot) -> jax.Array:
-        return jnp.sum((x - surface_jet(form, at).point) ** 2, axis=0)
+    def square(bend: Bend) -> jax.Array:
+        rest = x - bend.here.point
+        return _dot(rest, rest)
 
-    def step(_: int, state: tuple) -> tuple:
-        at, best, length = state
-        trial = _newton_step(form, at, x, length)
-        new = distance(trial)
-        better = new < best
-        at = Spot(at.sheet, *(jnp.where(better, b, a) for a, b in zip(at[1:], trial[1:], strict=True)))
-        return at, jnp.where(better, new, best), jnp.where(better, jnp.minimum(2 * length, 1), 0.3 * length)
+    def step(_: Any, state: tuple) -> tuple:
+        bend, length = state
+        trial = _bend(form, _newton_step(form, bend, x, length))
+        better = square(trial) < square(bend)
+        bend = jax.tree.map(lambda new, old: jnp.where(better, new, old), trial, bend)
+        return bend, jnp.where(better, jnp.minimum(2 * length, 1), 0.3 * length)
 
-    begin = spot, distance(spot), jnp.ones_like(x[0])
-    at = jax.lax.fori_loop(0, _NUM_NEWTON, step, begin)[0]
-    return surface_jet(form, at).point
+    return jax.lax.fori_loop(0, _NUM_NEWTON, step, (_bend(form, spot), jnp.ones_like(x[0])))[0].here.point
 
 
-def _newton_step(form: Form, at: Spot, x: Float[AnyArray, "3 n"], length: Float[AnyArray, " n"]) -> Spot:
+def _newton_step(form: Form, bend: Bend, x: Float[AnyArray, "3 n"], length: Float[AnyArray, " n"]) -> Spot:
     """One step towards the foot: Newton's where the distance is convex, Gauss-Newton's where it is not."""
-    one, zero = jnp.ones_like(at.along), jnp.zeros_like(at.along)
-
-    def jet(along: jax.Array, around: jax.Array) -> Jet:
-        return surface_jet(form, Spot(at.sheet, along, around))
-
-    here, by_along = jax.jvp(jet, at[1:], (one, zero))
-    _, by_around = jax.jvp(jet, at[1:], (zero, one))
+    at, here = bend.spot, bend.here
     rest = x - here.point
     gram = [_dot(here.along, here.along), _dot(here.along, here.around), _dot(here.around, here.around)]
-    curved = [_dot(rest, by_along.along), _dot(rest, by_around.along), _dot(rest, by_around.around)]
+    curved = [_dot(rest, bend.by_along.along), _dot(rest, bend.by_around.along), _dot(rest, bend.by_around.around)]
     slope = _dot(rest, here.along), _dot(rest, here.around)
     h11, h12, h22 = (g - c for g, c in zip(gram, curved, strict=True))
     convex = (h11 > 0.05 * gram[0]) & (h11 * h22 - h12**2 > 0.01 * gram[0] * gram[2])
@@ -136,7 +145,7 @@ def _newton_step(form: Form, at: Spot, x: Float[AnyArray, "3 n"], length: Float[
     return Spot(at.sheet, jnp.clip(at.along + cut * move[0], lower, upper), at.around + cut * move[1])
 
 
-def _dot(a: Float[AnyArray, "3 n"], b: Float[AnyArray, "3 n"]) -> jax.Array:
+def _dot(a: Sequence[jax.Array] | AnyArray, b: Sequence[jax.Array] | AnyArray) -> jax.Array:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
@@ -154,51 +163,84 @@ def piece_gradients(form: Form, points: Float[AnyArray, "3 n"]) -> tuple[jax.Arr
 def crease(form: Form, start: Float[AnyArray, "3 n"], x: Float[AnyArray, "3 n"]) -> Float[jax.Array, "3 n"]:
     """The closest point to x that no piece covers, near the start: on a crease or a corner between turns.
 
-    All levels are made linear where the point is; x is brought into the part of space where none is positive
-    (a small quadratic programme, by coordinate ascent in its dual), and so on from there.
+    The levels of the pieces that are nearest are made linear where the point is; x is brought into the part of space
+    where none of them is positive; and so on from there.
     """
 
-    def step(_: int, p: jax.Array) -> jax.Array:
+    def step(_: Any, p: jax.Array) -> jax.Array:
         levels, gradients = hold(piece_gradients(form, p), p[0])
-        squares = jnp.sum(gradients**2, axis=0) + 1e-6
-        reach = levels - jnp.sum(gradients * p[:, None], axis=0)
-
-        def sweep(_: int, state: tuple) -> tuple:
-            target, duals = state
-            for k in range(levels.shape[0]):
-                excess = _dot(gradients[:, k], target) + reach[k]
-                dual = jnp.maximum(duals[k] + excess / squares[k], 0)
-                target = hold(target - (dual - duals[k]) * gradients[:, k], p[0])
-                duals = duals.at[k].set(dual)
-            return target, duals
-
-        target, _ = jax.lax.fori_loop(0, _NUM_SWEEPS, sweep, (x, jnp.zeros_like(levels)))
-        move = target - p
+        chosen, left = [], levels
+        for _ in range(_NUM_MEETING):
+            piece = largest(left)
+            slope = tuple(_pick(rows, piece) for rows in gradients)
+            chosen.append((slope, _pick(levels, piece) - _dot(slope, p)))
+            left = jnp.where(jnp.arange(len(levels))[:, None] == piece, -jnp.inf, left)
+        move = jnp.stack(project(tuple(x), hold(chosen, p[0]))) - p
         size = jnp.sqrt(_dot(move, move))
         return p + move * jnp.minimum(1, 0.5 / jnp.maximum(size, 1e-6))
 
     return jax.lax.fori_loop(0, _NUM_CREASE, step, start)
 
 
+def project(x: Vector, planes: list[tuple[Vector, jax.Array]]) -> Vector:
+    """The point nearest to x at which g . p + c <= 0 for all planes (g, c): every set of up to three is tried.
+
+    The right set is the one whose own projection violates no plane and pulls on none; rounding is let pass.
+    """
+    best, lowest = x, jnp.full_like(x[0], jnp.inf)
+    for size in (1, 2, 3):
+        for subset in itertools.combinations(planes, size):
+            weights = _solve([g for g, _ in subset], [_dot(g, x) + c for g, c in subset])
+            p = tuple(x[k] - sum(w * g[k] for w, (g, _) in zip(weights, subset, strict=True)) for k in range(3))
+            over = [jnp.maximum(_dot(g, p) + c, 0) for g, c in planes] + [jnp.maximum(-w, 0) for w in weights]
+            rest = [p[k] - x[k] for k in range(3)]
+            cost = _dot(rest, rest) + 1e3 * jnp.maximum(sum(over) - 1e-4, 0)
+            best = tuple(jnp.where(cost < lowest, new, old) for new, old in zip(p, best, strict=True))
+            lowest = jnp.minimum(cost, lowest)
+    return best
+
+
+def _solve(directions: list[Vector], goals: list[jax.Array]) -> list[jax.Array]:
+    """Weights w with sum_j (g_i . g_j) w_j = b_i, by elimination; nearly parallel directions are damped."""
+    size = len(goals)
+    rows = [
+        [_dot(a, b) + (1e-6 if i == j else 0) for j, b in enumerate(directions)] for i, a in enumerate(directions)
+    ]
+    goals = list(goals)
+    for i in range(size):
+        for j in range(i + 1, size):
+            share = rows[j][i] / rows[i][i]
+            rows[j] = [below - share * above for below, above in zip(rows[j], rows[i], strict=True)]
+            goals[j] = goals[j] - share * goals[i]
+    weights: list[jax.Array] = []
+    for i in reversed(range(size)):
+        known = sum((rows[i][i + 1 + k] * weight for k, weight in enumerate(weights)), jnp.zeros_like(goals[i]))
+        weights.insert(0, (goals[i] - known) / rows[i][i])
+    return weights
+
+
 def closest(form: Form, points: Float[AnyArray, "n 3"]) -> Float[jax.Array, "3 n"]:
     """The closest point of the union's surface to each point."""
     x = hold(points.T, points[:, 0])
     samples = sample(form, points.dtype)
-    value, number = (jnp.stack(rows) for rows in zip(*(nearest_sample(samples, g, x) for g in parts()), strict=True))
+    found = [nearest_sample(samples, rings, x) for rings in parts()]
+    value, number = (jnp.stack(rows) for rows in zip(*found, strict=True))
 
     def from_sample(number: jax.Array, x: jax.Array) -> jax.Array:
         return _closest_from(form, samples, number, x)
 
-    best = largest(-value)
-    found = from_sample(_pick(number, best), x)
-    for _ in range(_NUM_RIVALS):  # other parts, where they may be nearer
-        value = jnp.where(jnp.arange(len(value))[:, None] == best, jnp.inf, value)
+    def visit(_: Any, state: tuple) -> tuple:
+        value, point, square = state
         best = largest(-value)
-        square = _dot(found - x, found - x)
-        reach = 2 * _pick(value, best) + _dot(x, x)
-        rival = where_needed(reach < square + _SPACING**2, from_sample, _pick(number, best), x, found)
-        found = jnp.where(_dot(rival - x, rival - x) < square, rival, found)
-    return found
+        is_near = 2 * _pick(value, best) + _dot(x, x) < square + _SPACING**2
+        new = where_needed(is_near, from_sample, _pick(number, best), x, point)
+        rest = new - x
+        is_better = _dot(rest, rest) < square
+        value = jnp.where(jnp.arange(len(value))[:, None] == best, jnp.inf, value)
+        return value, jnp.where(is_better, new, point), jnp.where(is_better, _dot(rest, rest), square)
+
+    begin = value, x, jnp.full_like(x[0], jnp.inf)
+    return jax.lax.fori_loop(0, 1 + _NUM_RIVALS, visit, begin)[1]
 
 
 def _pick(rows: AnyArray, number: Int[AnyArray, " n"]) -> jax.Array:
@@ -214,7 +256,7 @@ def where_needed(
 ) -> Float[jax.Array, "3 n"]:
     """`function(number, x)` for the columns that need it, some at a time, and `otherwise` for the rest."""
     n = needed.shape[0]
-    chunk = max(n // 16, min(n, 64))
+    chunk = max(n // 8, min(n, 64))
     count = jnp.sum(needed)
     place = jnp.where(needed, jnp.cumsum(needed) - 1, n + chunk)
     columns = jnp.full(n + chunk, n, jnp.int32).at[place].set(jnp.arange(n, dtype=jnp.int32), mode="drop")

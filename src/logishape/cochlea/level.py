@@ -10,19 +10,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 
 from logishape.cochlea.sections import Form, Section, log_radius
 from logishape.core.arrays import AnyArray
 
-# Turns listed beyond the one that begins at the start: one before it, for what lies behind the base, and two after.
-NUM_NEAR = 4
-_TURNS = np.array([-1, 0, 1, 2, 0, 1, 2])
-_SIDES = np.array([1, 1, 1, 1, -1, -1, -1])
+# Turns from the one that begins at the start: one before it, for what lies behind the base, and three more. The last
+# is always beyond the apex: near the axis it is not far from there.
+NUM_NEAR = 5
+_TURNS = np.array([-1, 0, 1, 2, 3, 0, 1, 2, 3])
+_SIDES = np.array([1, 1, 1, 1, 1, -1, -1, -1, -1])
 NUM_TUBES = len(_TURNS)
 NUM_PIECES = NUM_TUBES + 2
 _ON_AXIS = 1e-12  # mm^2: the axis itself, where directions are rounding
 _AXIS = 0.02  # mm: nearer to the axis than this a section's change by angle is not resolved
+_FAR = 0.05  # of the gap: how much of it counts as distance from the axis
 _CORE = 0.4  # of the size: within it a section's form fades to a circle, so that its very centre has one level
 
 
@@ -79,7 +81,7 @@ def wrap(angle: AnyArray) -> jax.Array:
 
 
 def tube_level(
-    form: Form, section: Section, angle: Float[AnyArray, "..."], side: Int[AnyArray, "..."], place: Place
+    form: Form, section: Section, angle: Float[AnyArray, "..."], side: Num[AnyArray, "..."], place: Place
 ) -> Float[jax.Array, "..."]:
     """The level (mm) of the section at `angle`, seen from its own side of the axis or from across it.
 
@@ -93,17 +95,30 @@ def tube_level(
     inverse = jax.lax.rsqrt(squared)
     q, cosine, sine = squared * inverse, e * inverse, f * inverse
     size = jnp.exp(section.c0.value)
-    x = jnp.minimum(q / (_CORE * size), 1)
-    fade = x * x * (3 - 2 * x)
-    section = section._replace(
-        c2=section.c2._replace(value=section.c2.value * fade), s2=section.s2._replace(value=section.s2.value * fade)
-    )
+    fade = _fade(q / size)
+    section = _rounded(section, fade)
     log_r, bend = log_radius(section, cosine, sine)
-    move = fade * _turning(section, bend, q, cosine, sine)
-    steepness = 1 + bend**2 + move**2 / (place.distance**2 + _AXIS**2)
-    level = (jnp.exp(log_r) - q) * jax.lax.rsqrt(steepness)
+    # The drift fades in the core too, but not near the axis, where it is all that says how near the surface is.
+    is_far = place.distance**2 / (place.distance**2 + 0.25)
+    move = (1 - (1 - fade) * is_far) * _turning(section, bend, q, cosine, sine)
+    gap = jnp.exp(log_r) - q
+    # Far from the surface its drift says less: near the axis a short way turns far, but not for ever nearer.
+    steepness = 1 + bend**2 + move**2 / (place.distance**2 + _AXIS**2 + _FAR * gap**2)
+    level = gap * jax.lax.rsqrt(steepness)
     behind = place.distance * jnp.maximum(form.start - angle, angle - form.end)
     return jnp.where(behind > 0, jnp.minimum(level, -behind), level)
+
+
+def _fade(share: AnyArray) -> jax.Array:
+    """From 0 at the centre to 1 at `_CORE` of the size, smoothly."""
+    x = jnp.minimum(share / _CORE, 1)
+    return x * x * (3 - 2 * x)
+
+
+def _rounded(section: Section, fade: AnyArray) -> Section:
+    """The section with its form faded towards a circle."""
+    c2, s2 = section.c2, section.s2
+    return section._replace(c2=c2._replace(value=c2.value * fade), s2=s2._replace(value=s2.value * fade))
 
 
 def _turning(section: Section, bend: AnyArray, q: AnyArray, cosine: AnyArray, sine: AnyArray) -> jax.Array:
@@ -127,9 +142,10 @@ def end_level(
     f = place.height - section.height.value
     squared = e * e + f * f + 1e-12
     inverse = jax.lax.rsqrt(squared)
-    log_r, bend = log_radius(section, e * inverse, f * inverse)
     size = jnp.exp(section.c0.value)
     depth = size * depth
+    fade = _fade(jnp.sqrt(squared / size**2 + (n / depth) ** 2))
+    log_r, bend = log_radius(_rounded(section, fade), e * inverse, f * inverse)
     shrink = jnp.exp(-2 * log_r)
     within, across = squared * shrink, (n / depth) ** 2
     slope = within * shrink * (1 + bend**2) + across / depth**2
@@ -212,10 +228,10 @@ def union_level(form: Form, points: Float[AnyArray, "n 3"]) -> Float[jax.Array, 
     return piece_level(form, nearest_piece(form, place_of(points)), points)
 
 
-def hold(tree: Any, reference: Float[AnyArray, " n"]) -> Any:
+def hold(tree: Any, reference: Float[AnyArray, "..."]) -> Any:
     """The same values, computed once: a compiler repeats cheap work for every reader of it, but not a division.
 
-    `reference` is any array of the leaves' last axis; what they are divided by is one, which no compiler can know.
+    `reference` is any array of the leaves' last axes; what they are divided by is one, which no compiler can know.
     """
     one = 1 + 0 * jax.lax.stop_gradient(reference)
     return jax.tree.map(lambda leaf: leaf / one, tree)

@@ -23,8 +23,8 @@ class SectionTable(eqx.Module):
     Outside [`first`, `last`] the values at the ends hold.
     """
 
-    first: float
-    last: float
+    first: Float[AnyArray, ""] = eqx.field(converter=as_double)
+    last: Float[AnyArray, ""] = eqx.field(converter=as_double)
     powers: Float[AnyArray, "5 degree"] = eqx.field(
         converter=as_double
     )  # of the angle scaled to [-1, 1], highest first
@@ -50,7 +50,7 @@ class SectionTable(eqx.Module):
         half = (self.last - self.first) / 2
         x = (jnp.clip(angle, self.first, self.last) - (self.first + half)) / half
         value, slope = _polynomials(jnp.asarray(self.powers, x.dtype), x)
-        return Curve(value, slope / half)
+        return Curve(value, jnp.where((angle < self.first) | (angle > self.last), 0, slope / half))
 
 
 @jax.custom_jvp

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from logishape.cochlea.duct import Duct
-from logishape.cochlea.level import NUM_TUBES, nearest_piece, piece_angles, place_of, union_level
+from logishape.cochlea.level import NUM_TUBES, piece_angles, piece_levels, place_of, union_level
 from logishape.cochlea.sections import Form, log_radius
 from logishape.cochlea.shape import Cochlea
 from logishape.core.arrays import AnyArray, double_precision
@@ -44,7 +44,7 @@ def surface(cochlea: Cochlea, theta: object, edge_length: float = 0.15) -> Mesh:
     for _ in range(2):  # from the chords of the grid onto the surface
         level, gradient = _in_pieces(_level_and_gradient, cochlea.duct, values[6:], vertices)
         vertices = vertices - np.clip(level, -edge_length / 4, edge_length / 4)[:, None] * gradient
-    world = np.asarray(_in_double(cochlea.to_world, values, vertices))
+    (world,) = _in_pieces(_to_world, cochlea, values, vertices)
     return Mesh(world, faces[:, ::-1] if _is_inward(world, faces) else faces)
 
 
@@ -80,14 +80,19 @@ def _level_grid(duct: Duct, theta: np.ndarray, spacing: float) -> tuple[np.ndarr
     return grid[0, 0, 0], levels
 
 
-def _in_pieces(function: Callable, duct: Duct, theta: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, ...]:
+def _in_pieces(function: Callable, shape: Any, theta: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, ...]:
     """The rows that the function gives for many points, in pieces of one size so that it compiles once."""
     padded = np.pad(points, ((0, -len(points) % _CHUNK), (0, 0)), mode="edge")
     with double_precision():
-        found = [function(duct, theta, part) for part in padded.reshape(-1, _CHUNK, 3)]
+        found = [function(shape, theta, part) for part in padded.reshape(-1, _CHUNK, 3)]
     return tuple(
         np.concatenate([np.asarray(row) for row in rows])[: len(points)] for rows in zip(*found, strict=True)
     )
+
+
+@eqx.filter_jit
+def _to_world(cochlea: Cochlea, theta: AnyArray, points: AnyArray) -> tuple[jax.Array]:
+    return (cochlea.to_world(theta, points),)
 
 
 @eqx.filter_jit
@@ -169,13 +174,20 @@ def coordinates(cochlea: Cochlea, theta: object, points: Float[AnyArray, "n 3"])
     A point that the apex's or the base's rounded end holds has the angle of its own half-plane nearest to that end. A
     section that reaches over the axis gives a point there a negative radius: it lies across from its angle.
     """
-    values = cochlea.check(theta)
+    values, positions = cochlea.check(theta), np.asarray(points, dtype=float)
+    if positions.ndim != 2 or positions.shape[1] != 3 or not np.all(np.isfinite(positions)):
+        raise InputError(
+            f"the points must be finite, of shape (n, 3), but have shape {positions.shape} or hold NaN; give RAS mm."
+        )
     with double_precision():
         form = cochlea.form(values)
-        place = place_of(cochlea.to_model(values, jnp.asarray(np.asarray(points, dtype=float))))
-        piece = np.asarray(nearest_piece(form, place))
+        place = place_of(cochlea.to_model(values, jnp.asarray(positions)))
+        levels = np.asarray(piece_levels(form, place))
         angles, azimuth = np.asarray(piece_angles(form, place.azimuth)), np.asarray(place.azimuth)
-        ends = np.where(piece == NUM_TUBES, float(form.start), float(form.end))
+    # A section that holds the point comes before a rounded end that does too.
+    tube, piece = levels[:NUM_TUBES].argmax(axis=0), levels.argmax(axis=0)
+    piece = np.where(levels[:NUM_TUBES].max(axis=0) >= 0, tube, piece)
+    ends = np.where(piece == NUM_TUBES, float(form.start), float(form.end))
     near_end = azimuth + 2 * np.pi * np.round((ends - azimuth) / (2 * np.pi))
     is_tube = piece < NUM_TUBES
     angle = np.where(is_tube, np.take_along_axis(angles, np.minimum(piece, NUM_TUBES - 1)[None], axis=0)[0], near_end)
