@@ -1,11 +1,16 @@
 """The benchmarks run: their tables are printed, and a batch does what a loop does."""
 
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import logishape as ls
+from tests.problems import assert_one_sentence
 
 ROOT = Path(__file__).parent.parent
 
@@ -38,3 +43,23 @@ def test_batches_against_the_limits_of_the_device():
 def test_the_pieces_of_a_step():
     table = run_quickly("pieces.py")
     assert re.search(r"^matrix D' W D +\d", table, flags=re.MULTILINE), table
+
+
+@pytest.mark.slow  # the exact distance compiles long; test_cochlea_distance.py holds the same
+def test_the_cochlea_against_meshes_and_differences():
+    table = run_quickly("cochlea_shape.py", "--only", "agreement", "derivatives")
+    row = re.search(r"^exact +\|S\| < 2 mm +\d+ +\S+ +\S+ +(\S+) +\S+ +(\S+)$", table, flags=re.MULTILINE)
+    assert row is not None, table
+    assert float(row[1]) < 0.01
+    assert float(row[2]) < 0.03
+    within = re.search(r"^level .* (\S+)%$", table, flags=re.MULTILINE)
+    assert within is not None, table
+    assert float(within[1]) > 99.5
+
+
+def test_the_way_of_the_paper_asks_for_its_package(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setitem(sys.modules, "vtk", None)
+    benchmark = importlib.import_module("cochlea_shape")
+    mesh = ls.cochlea.Mesh(np.eye(3), np.array([[0, 1, 2]]))
+    assert_one_sentence(lambda: benchmark.vtk_distance(mesh, np.zeros((1, 3))), "vtk")
