@@ -20,7 +20,7 @@ from specimens import FOLDS, Specimen, load_specimens
 
 import logishape as ls
 from logishape.appearance import supervised_regions
-from logishape.cochlea import Cochlea, load_calibration, path, surface
+from logishape.cochlea import Cochlea, load_calibration, load_folds, path, surface
 from logishape.cochlea.calibration import DEFAULT_FILE
 
 MODELS = {
@@ -55,7 +55,7 @@ def level_at(cochlea: Cochlea, theta: Any, points: Any) -> jax.Array:
 
 def fit_mask(specimen: Specimen, mask: np.ndarray, free: tuple[str, ...], table: Path) -> tuple[Cochlea, ls.Fit]:
     """The shape that fits a mask best, by the engine, from the prior mean; the mask is a map of probabilities."""
-    fold = next(key for key, names in FOLDS.items() if specimen.name in names)
+    fold = next(key for key, names in load_folds(table).items() if specimen.name in names)
     cochlea = Cochlea(free=free, calibration=load_calibration(table, fold))
     near = specimen.near(mask)
     chosen = np.random.default_rng(0).choice(near, NUM_POINTS, replace=len(near) < NUM_POINTS)

@@ -216,7 +216,7 @@ def main() -> None:
         kept = [one for one in specimens if one.name not in held_out]
         with double_precision():
             table = calibrate(kept, not options.without_anatomy, 10 if options.quick else 300)
-        tables[key] = {"held_out": list(held_out)} | table
+        tables[key] = table
         print(f"{key}: {len(kept)} specimens, {time.perf_counter() - begin:.0f} s", flush=True)
     file = {
         "format": FORMAT,

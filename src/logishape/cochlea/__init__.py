@@ -1,6 +1,6 @@
 """The human cochlea: a spiral tube with ten parameters, its calibration, surface and coordinates."""
 
-from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
+from logishape.cochlea.calibration import Calibration, load_calibration, load_folds, paper_calibration
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.surface import Mesh, coordinates, mesh_volume, path, surface, volume, wall_radius
@@ -12,6 +12,7 @@ __all__ = [
     "Mesh",
     "coordinates",
     "load_calibration",
+    "load_folds",
     "mesh_volume",
     "paper_calibration",
     "path",

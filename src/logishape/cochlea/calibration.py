@@ -40,7 +40,6 @@ class Calibration(eqx.Module):
     covariance: Float[AnyArray, "15 15"] = eqx.field(converter=as_double)
     lower: Float[AnyArray, " 15"] = eqx.field(converter=as_double)
     upper: Float[AnyArray, " 15"] = eqx.field(converter=as_double)
-    held_out: tuple[str, ...] = eqx.field(static=True, default=())
 
 
 def paper_calibration() -> Calibration:
@@ -74,7 +73,7 @@ def paper_calibration() -> Calibration:
 def load_calibration(file: str | Path | None = None, fold: str | None = None) -> Calibration:
     """The calibration in a file (the one that comes with logishape if none is given).
 
-    `fold` names a part of the specimens that was held out; a score on them must be made with that fold.
+    `fold` names a part of the specimens that was held out (`load_folds`); scores on them are to be made with it.
     """
     path = DEFAULT_FILE if file is None else Path(file)
     record = _read(path)
@@ -86,6 +85,13 @@ def load_calibration(file: str | Path | None = None, fold: str | None = None) ->
             f"{path.name} has no fold {fold!r} but {known or 'none'}; choose one of them or leave it out."
         )
     return _calibration(_get(tables, key, dict, path), path)
+
+
+def load_folds(file: str | Path | None = None) -> dict[str, tuple[str, ...]]:
+    """The specimens that each fold of a calibration file was made without, by the fold's name."""
+    path = DEFAULT_FILE if file is None else Path(file)
+    folds = _get(_read(path), "folds", dict, path)
+    return {name: tuple(str(one) for one in _get(folds, name, list, path)) for name in folds}
 
 
 def _read(path: Path) -> dict:
@@ -128,7 +134,6 @@ def _calibration(table: Mapping[str, Any], path: Path) -> Calibration:
         covariance=_numbers(prior, "covariance", (p, p), path),
         lower=_numbers(prior, "lower", (p,), path),
         upper=_numbers(prior, "upper", (p,), path),
-        held_out=tuple(_get(table, "held_out", list, path)),
     )
     _check(found, path)
     return found
