@@ -67,7 +67,7 @@ def fit_mask(specimen: Specimen, mask: np.ndarray, free: tuple[str, ...], table:
 
 def inside(cochlea: Cochlea, theta: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Which points the shape holds."""
-    padded = np.pad(points, ((0, 200_000 - len(points)), (0, 0))).astype(np.float32)
+    padded = np.pad(points, ((0, -len(points) % 200_000), (0, 0))).astype(np.float32)
     return np.asarray(level_at(cochlea, theta, padded))[: len(points)] > 0
 
 
@@ -215,7 +215,7 @@ def draw_surface(folder: Path) -> None:
 
 
 def main(parts: set[str], is_quick: bool, folder: Path) -> None:
-    """Tables and figures; without the specimens only the figures that need none."""
+    """Tables and figures; first those that need no specimens."""
     if "figures" in parts:
         folder.mkdir(parents=True, exist_ok=True)
         draw_effects(folder)

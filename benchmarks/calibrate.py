@@ -11,6 +11,7 @@ published lateral-wall radii and lets its centreline only approach the axis.
 
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,12 @@ from logishape.cochlea.level import union_level
 from logishape.cochlea.sections import COLUMNS, Form, SectionTable
 from logishape.cochlea.surface import wall_radius
 from logishape.core.arrays import double_precision
+from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix, rotation_matrix
 
 WALL_DEGREES = (90, 180, 270, 360, 540, 720, 900)
 WALL_MM = (4.3, 3.3, 2.6, 2.2, 1.85, 1.75, 1.35)  # lateral wall from the axis, published means
-WALL_SD_MM = 0.05
+WALL_SD_MM = 0.035
 CENTRE = np.array([0.6, 0.2, 0.8])
 JOINT, START, DEPTHS = 5 * np.pi / 6, -0.6, (0.5, 1.0)
 RANGE = (-np.pi / 2, np.radians(1000))
@@ -104,7 +106,7 @@ def prior_energy(shared: Shared, thetas: Any, end: float, anatomy: bool) -> Any:
     energy += 0.5 * jnp.sum(table.value[3:] ** 2)
     if anatomy:
         wall = wall_radius(form, np.radians(WALL_DEGREES))
-        energy += jnp.sum(((wall - np.array(WALL_MM)) / WALL_SD_MM) ** 2)
+        energy += 0.5 * jnp.sum(((wall - np.array(WALL_MM)) / WALL_SD_MM) ** 2)
         slope = form.section(np.linspace(0, end, 60)).radius.slope
         energy += jnp.sum((jax.nn.relu(slope + 0.02) / 0.05) ** 2)
     return energy
@@ -240,4 +242,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        sys.exit(str(error))

@@ -24,18 +24,18 @@ import numpy as np
 from engine import Timing, print_table, report, take_turns
 
 from logishape.cochlea import Cochlea, Frame, Mesh, surface
+from logishape.cochlea.duct import FREE
 from logishape.core.arrays import double_precision
 from logishape.core.errors import InputError
 from logishape.shapes import derivatives
 
-ALL_FREE = ("section_scale", "section_c2", "section_s2", "theta_max", "apex_offset")
 BAND_MM = 0.8  # eight reference lengths of 0.1 mm
 FINE_MM, COARSE_MM = 0.05, 0.2  # edges of the mesh that judges, and of the mesh of the paper's way
 GRID = [np.arange(60) * 0.2 - 4.8, np.arange(50) * 0.2 - 5, np.arange(50) * 0.2 - 4.5]
 NUM_POINTS = 2048
 
 
-def random_shape(seed: int, free: tuple[str, ...] = ALL_FREE) -> tuple[Cochlea, np.ndarray]:
+def random_shape(seed: int, free: tuple[str, ...] = FREE) -> tuple[Cochlea, np.ndarray]:
     """A cochlea in a random frame and side, its parameters drawn from the prior, three times as wide, in the box."""
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]

@@ -1,11 +1,12 @@
 """What must be true of any cochlea in its box: one closed surface, no tears, and a level that says where it is."""
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from logishape.cochlea import Frame, mesh_volume, surface
+from logishape.cochlea import Cochlea, Frame, mesh_volume, surface
 from logishape.cochlea.level import NUM_PIECES, piece_levels, place_of
 from logishape.core.arrays import double_precision
 from tests.cochleae import PRESETS, SIZE, awkward_points, derivatives, draw, level, likely, make, random_points
@@ -188,3 +189,16 @@ def test_every_surface_is_closed_and_looks_outward(preset, num):
     cochlea = make(preset)
     for theta in draw(cochlea, num, 12):
         assert_closed_and_outward(surface(cochlea, theta, 0.5))
+
+
+def test_single_precision_stays_single_where_doubles_exist():
+    """As in a fit: the engine works on single-precision points while doubles are switched on."""
+    points = random_points(64, 5, 4.0).astype(np.float32)
+    for distance in ("level", "exact"):
+        cochlea = Cochlea(distance=distance)
+        theta = cochlea.mean().astype(np.float32)
+        with double_precision():
+            pieces = piece_levels(cochlea.duct.form(theta[6:], points), place_of(points))
+            found = jax.eval_shape(cochlea.derivatives, theta, points)
+        assert pieces.dtype == np.float32
+        assert {leaf.dtype for leaf in found} == {np.dtype(np.float32)}

@@ -20,10 +20,10 @@ from logishape.cochlea import (
     paper_calibration,
     path,
     surface,
-    wall_radius,
 )
 from logishape.cochlea.calibration import DEFAULT_FILE
 from logishape.cochlea.duct import FREE
+from logishape.cochlea.surface import wall_radius
 from logishape.core.arrays import double_precision
 from tests.problems import assert_one_sentence
 
@@ -124,7 +124,10 @@ def changed(**values):
 
 OPTIONS = {
     "unknown free parameter": (lambda: Cochlea(free=("beta",)), "free must be among .* but has 'beta'; "),
-    "free parameter as a word": (lambda: Cochlea(free="theta_max"), "free must be among .* but has 'theta_max'; "),
+    "free parameter as a word": (
+        lambda: Cochlea(free="theta_max"),
+        "free must be a tuple of names but is 'theta_max'",
+    ),
     "unknown preset": (lambda: Cochlea(preset="wimmer"), "preset must be default or paper but is 'wimmer'"),
     "preset and calibration": (
         lambda: Cochlea(preset="paper", calibration=paper_calibration()),
@@ -150,11 +153,14 @@ OPTIONS = {
     ),
     "landmark in the plane": (
         lambda: Frame.from_landmarks([0, 0], [0, 0, 4], [5, 0, 0], "right"),
-        r"3 for the landmark centre but found shape \(2,\)",
+        r"three numbers \(RAS mm\) for the landmark centre but found shape \(2,\)",
     ),
     "skewed axes": (lambda: Frame(np.eye(3) + 0.1, np.zeros(3)), "three orthogonal rows of length one; use"),
     "origin not a number": (lambda: Frame(np.eye(3), [0, NAN, 0]), "origin must be finite but is .*; check it"),
-    "too few parameters": (lambda: surface(COCHLEA, THETA[:4]), "has 10 parameters .* but 4 were given; give them"),
+    "too few parameters": (
+        lambda: surface(COCHLEA, THETA[:4]),
+        r"has 10 parameters .* but numbers of shape \(4,\) were given; give one",
+    ),
     "a table of parameters": (lambda: path(COCHLEA, THETA[None]), "has 10 parameters"),
     "parameter not a number": (lambda: surface(COCHLEA, changed(b=NAN)), "parameter b must be finite but is nan"),
     "infinite parameter": (lambda: path(COCHLEA, changed(tz=INF)), "parameter tz must be finite but is inf"),
@@ -183,7 +189,19 @@ OPTIONS = {
     "points in the plane": (lambda: coordinates(COCHLEA, THETA, np.zeros((2, 2))), "points"),
     "missing file": (lambda: load_calibration("nowhere/else.json"), "could not read .*else.json .*; check the path"),
     "unknown fold": (lambda: load_calibration(fold="5"), "has no fold '5' but 1, 2, 3, 4; choose"),
-    "fold as a number": (lambda: load_calibration(fold=1), "has no fold 1 but 1, 2, 3, 4; choose"),
+    "fold as a wrong number": (lambda: load_calibration(fold=7), "has no fold 7 but 1, 2, 3, 4; choose"),
+    "words for parameters": (lambda: surface(COCHLEA, "abc"), "expected numbers for the parameters but found 'abc'"),
+    "words for angles": (lambda: path(COCHLEA, THETA, angles=["a", "b"]), "expected numbers for the angles"),
+    "words for a landmark": (
+        lambda: Frame.from_landmarks("x", [0, 0, 4], [5, 0, 0], "right"),
+        "expected numbers for the landmark centre but found 'x'",
+    ),
+    "one number for a landmark": (lambda: Frame.from_landmarks(0, [0, 0, 4], [5, 0, 0], "right"), "three numbers"),
+    "an edge as a word": (lambda: surface(COCHLEA, THETA, "0.1"), "edge length must be 0.02 to 1 mm but is '0.1'"),
+    "parameters of another model": (
+        lambda: COCHLEA.level(THETA[:9], np.zeros((1, 3))),
+        "expected the parameters a, b",
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from logishape.cochlea import Frame, coordinates, mesh_volume, path, surface, volume
+from logishape.cochlea import Cochlea, Frame, coordinates, mesh_volume, path, surface, volume
 from logishape.core.arrays import double_precision
 from tests.cochleae import PRESETS, draw, level, likely, make, random_points
 
@@ -91,3 +91,13 @@ def test_finer_meshes_say_the_same():
     theta = likely(cochlea, 1, 4)[0]
     coarse, fine = (mesh_volume(surface(cochlea, theta, edge)) for edge in (0.3, 0.1))
     assert coarse == pytest.approx(fine, rel=0.02)
+
+
+def test_lengths_do_not_depend_on_how_many_angles_are_asked_for():
+    cochlea = Cochlea()
+    theta = cochlea.mean()
+    lengths = [
+        path(cochlea, theta, "lateral_wall", np.linspace(0, cochlea.calibration.end, num)).length[-1]
+        for num in (401, 777, 1001)
+    ]
+    np.testing.assert_allclose(lengths, path(cochlea, theta, "lateral_wall").length[-1], atol=1e-3)

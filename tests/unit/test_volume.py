@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import logishape as ls
+from logishape.core.arrays import like
 
 
 def _affine(axes, spacing, origin):
@@ -171,3 +172,7 @@ def test_volumes_may_be_compared():
     copy = ls.Volume(volume.data.copy(), volume.affine.copy())
     assert volume != copy
     assert len({volume, copy, volume}) == 2
+
+
+def test_constants_next_to_whole_numbers_keep_their_fractions():
+    assert like(np.array([0.5]), np.array([2, 3])).tolist() == [0.5]

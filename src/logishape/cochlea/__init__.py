@@ -3,11 +3,13 @@
 from logishape.cochlea.calibration import Calibration, load_calibration, load_folds, paper_calibration
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
-from logishape.cochlea.surface import Mesh, coordinates, mesh_volume, path, surface, volume, wall_radius
+from logishape.cochlea.surface import Coordinates, DuctPath, Mesh, coordinates, mesh_volume, path, surface, volume
 
 __all__ = [
     "Calibration",
     "Cochlea",
+    "Coordinates",
+    "DuctPath",
     "Frame",
     "Mesh",
     "coordinates",
@@ -18,5 +20,4 @@ __all__ = [
     "path",
     "surface",
     "volume",
-    "wall_radius",
 ]

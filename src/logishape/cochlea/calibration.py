@@ -77,7 +77,7 @@ def load_calibration(file: str | Path | None = None, fold: str | None = None) ->
     """
     path = DEFAULT_FILE if file is None else Path(file)
     record = _read(path)
-    key = "all" if fold is None else fold
+    key = "all" if fold is None else str(fold)
     tables = _get(record, "tables", dict, path)
     if key not in tables:
         known = ", ".join(name for name in tables if name != "all")
@@ -141,8 +141,14 @@ def _calibration(table: Mapping[str, Any], path: Path) -> Calibration:
 
 def _check(calibration: Calibration, path: Path) -> None:
     """A file may be well formed and still describe no cochlea."""
+    last = PARAMETERS.index("theta_max")
     is_sound = (
-        calibration.start < calibration.end < calibration.start + 6 * np.pi
+        calibration.constants.joint > 0
+        and calibration.constants.start_radius > 0
+        and calibration.start < calibration.lower[last]
+        and calibration.upper[last] < calibration.start + 6 * np.pi
+        and np.isclose(calibration.mean[last], calibration.end, atol=1e-3)
+        and calibration.start < calibration.end < calibration.start + 6 * np.pi
         and np.all(calibration.depths > 0)
         and np.all(calibration.lower < calibration.upper)
         and np.all((calibration.lower <= calibration.mean) & (calibration.mean <= calibration.upper))
@@ -166,7 +172,7 @@ def _numbers(record: Mapping[str, Any], name: str, shape: tuple[int, ...], path:
     """Finite numbers of this shape; -1 stands for any length."""
     try:
         values = np.array(record.get(name), dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array(np.nan)
     fits = len(shape) == values.ndim and all(a in (-1, b) for a, b in zip(shape, values.shape, strict=True))
     if not fits or values.size == 0 or not np.all(np.isfinite(values)):

@@ -15,6 +15,7 @@ from logishape.cochlea.level import nearest_piece, place_of, union_level
 from logishape.cochlea.sections import Form
 from logishape.cochlea.sheets import spots, surface_jet
 from logishape.core.arrays import AnyArray, double_precision, like
+from logishape.core.errors import InputError
 from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives
 
 Distance = Literal["level", "exact"]
@@ -41,6 +42,9 @@ class Duct(AbstractShapeWithDerivatives):
 
     def form(self, theta: Float[AnyArray, " p"], reference: AnyArray) -> Form:
         """The spiral and sections with these parameters, in the precision of `reference`."""
+        if np.shape(theta) != (self.num_parameters,):
+            names = ", ".join(self.parameter_names)
+            raise InputError(f"expected the parameters {names} but found shape {np.shape(theta)}; give them all.")
         calibration, theta = like((self.calibration, jnp.asarray(theta)), reference)
         values = dict(zip(self.parameter_names, theta, strict=True))
         zero = jnp.zeros((), theta.dtype)

@@ -66,7 +66,8 @@ def contact(form: Form, points: Float[AnyArray, "n 3"]) -> Contact:
     length = jnp.sqrt(_dot(rest, rest))
     sign = jnp.where(union_level(form, points) < 0, -1.0, 1.0).astype(points.dtype)
     levels, gradients = hold(piece_gradients(form, point), point[0])
-    gradients = gradients / jnp.sqrt(jnp.sum(gradients**2, axis=0) + 1e-12)
+    norms = jnp.sqrt(jnp.sum(gradients**2, axis=0) + 1e-12)  # one, but next to the axis
+    gradients = gradients / norms
     own = largest(-jnp.abs(levels))
     is_on = length < _ON_SURFACE
     normal = jnp.where(is_on, _column(gradients, own), rest * sign / jnp.where(is_on, 1.0, length))
@@ -80,7 +81,8 @@ def contact(form: Form, points: Float[AnyArray, "n 3"]) -> Contact:
     is_smooth = is_on | (_dot(left, left) < 1e-6) | ~jnp.any(others, axis=0)
     g2 = _column(gradients, second)
     w1, w2 = _solve([tuple(g1), tuple(g2)], [_dot(normal, g1), _dot(normal, g2)])
-    weights = jnp.where(is_smooth, 1.0, w1), jnp.where(is_smooth, 0.0, w2)
+    w1, w2 = jnp.where(is_smooth, 1.0, w1), jnp.where(is_smooth, 0.0, w2)
+    weights = w1 / _pick(norms, first), w2 / _pick(norms, second)
     return Contact(point.T, sign, normal, (first, second), weights)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, as_double, as_vector, like
+from logishape.core.arrays import AnyArray, as_numbers, like
 from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix
 
@@ -22,11 +22,11 @@ class Frame(eqx.Module):
     angle grows counter-clockwise seen from the apex; a left ear is a mirrored right one: its y is turned round.
     """
 
-    axes: Float[AnyArray, "3 3"] = eqx.field(converter=as_double)
-    origin: Float[AnyArray, " 3"] = eqx.field(converter=as_double)
+    axes: Float[AnyArray, "3 3"]
+    origin: Float[AnyArray, " 3"]
 
     def __init__(self, axes: object, origin: object):
-        self.axes, self.origin = as_double(axes), as_vector(origin, 3, "the frame's origin")
+        self.axes, self.origin = as_numbers(axes, "the frame's axes"), _position(origin, "the frame's origin")
         if self.axes.shape != (3, 3) or not np.allclose(self.axes @ self.axes.T, np.eye(3), atol=1e-6):
             raise InputError(
                 "the frame's axes must be three orthogonal rows of length one; use Frame.from_landmarks."
@@ -40,7 +40,7 @@ class Frame(eqx.Module):
         if side not in ("left", "right"):
             raise InputError(f"the side must be left or right but is {side!r}; say which ear it is.")
         named = {"centre": centre, "apex": apex, "round window": round_window}
-        c, a, w = (as_vector(value, 3, f"the landmark {name}") for name, value in named.items())
+        c, a, w = (_position(value, f"the landmark {name}") for name, value in named.items())
         z, x = a - c, w - c
         away = x - z * (x @ z) / max(z @ z, 1e-12)
         if not np.all(np.isfinite([c, a, w])) or np.linalg.norm(z) < 0.1 or np.linalg.norm(away) < 0.1:
@@ -73,3 +73,12 @@ class Frame(eqx.Module):
         points = jnp.asarray(points)
         axes, origin = like((self.axes, self.origin), points)
         return apply_matrix(axes.T, points) + origin
+
+
+def _position(value: object, name: str) -> np.ndarray:
+    position = as_numbers(value, name)
+    if position.shape != (3,):
+        raise InputError(
+            f"expected three numbers (RAS mm) for {name} but found shape {position.shape}; give x, y, z."
+        )
+    return position

@@ -71,8 +71,10 @@ def _(primals: tuple, tangents: tuple) -> tuple:
 
 def piece_angles(form: Form, azimuth: Float[AnyArray, "..."]) -> Float[jax.Array, "k ..."]:
     """The angle of each half-plane that a point of this azimuth meets, the tube's pieces first."""
-    turns, across = _TURNS.reshape(-1, *[1] * azimuth.ndim), (_SIDES < 0).reshape(-1, *[1] * azimuth.ndim)
-    return form.start + wrap(azimuth + jnp.pi * across - form.start) + 2 * jnp.pi * turns
+    shape = (-1, *[1] * azimuth.ndim)
+    turns = jnp.asarray(_TURNS, azimuth.dtype).reshape(shape)
+    half = jnp.asarray(np.where(_SIDES < 0, np.pi, 0), azimuth.dtype).reshape(shape)
+    return form.start + wrap(azimuth + half - form.start) + 2 * jnp.pi * turns
 
 
 def wrap(angle: AnyArray) -> jax.Array:

@@ -11,7 +11,7 @@ from logishape.cochlea.calibration import PARAMETERS, Calibration, load_calibrat
 from logishape.cochlea.duct import FREE, Distance, Duct
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.sections import Form
-from logishape.core.arrays import AnyArray, as_double
+from logishape.core.arrays import AnyArray, as_numbers
 from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix
 from logishape.inference.model import Prior
@@ -26,15 +26,15 @@ class Cochlea(AbstractShapeWithDerivatives):
 
     `frame` says roughly where the cochlea lies (`Frame.from_landmarks`); the pose is what is left to find, so that it
     starts at zero. `free` adds parameters: section_scale (of the log size), section_c2 and section_s2 (of the
-    sections' form), theta_max (rad, the last angle), apex_offset (mm, of the apex along the axis). Models with more
-    and fewer of them are comparable by `ls.compare`. Left ears are mirrored right ears: the frame sees to it.
+    sections' form), theta_max (rad, the last angle), apex_offset (mm, of the apex along the axis), always in this
+    order. Models with more and fewer of them are comparable by `ls.compare`. Left ears are mirrored right ears: the
+    frame sees to it.
 
     `distance` is "level", analytic and good to first order (the default for fitting), or "exact", the Euclidean
     signed distance of the union of all turns; both have the same sign everywhere.
     """
 
     frame: Frame
-    calibration: Calibration
     posed: Posed
 
     def __init__(
@@ -45,11 +45,10 @@ class Cochlea(AbstractShapeWithDerivatives):
         preset: Preset = "default",
         distance: Distance = "level",
     ):
-        _check_options(free, calibration, preset, distance)
+        _check_options(frame, free, calibration, preset, distance)
         if calibration is None:
             calibration = paper_calibration() if preset == "paper" else load_calibration()
         self.frame = Frame.identity() if frame is None else frame
-        self.calibration = calibration
         ordered = tuple(name for name in FREE if name in free)
         self.posed = Posed(Duct(calibration, ordered, distance), calibration.centre, calibration.centre)
 
@@ -81,6 +80,11 @@ class Cochlea(AbstractShapeWithDerivatives):
         return world.min(axis=0), world.max(axis=0)
 
     @property
+    def calibration(self) -> Calibration:
+        """What the shape takes from data."""
+        return self.duct.calibration
+
+    @property
     def duct(self) -> Duct:
         """The shape in its own frame, without a pose."""
         shape = self.posed.shape
@@ -88,7 +92,7 @@ class Cochlea(AbstractShapeWithDerivatives):
         return shape
 
     def form(self, theta: Float[AnyArray, " p"]) -> Form:
-        """The spiral and its sections with these parameters, in double precision."""
+        """The spiral and its sections with these parameters, in double precision where that is switched on."""
         return self.duct.form(jnp.asarray(theta)[6:], np.zeros(1))
 
     def to_model(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> Float[jax.Array, "n 3"]:
@@ -114,11 +118,11 @@ class Cochlea(AbstractShapeWithDerivatives):
 
     def check(self, theta: object) -> np.ndarray:
         """The parameters as doubles if they are finite and in the box; otherwise an error that names a bad one."""
-        values, names = as_double(theta), self.parameter_names
+        values, names = as_numbers(theta, "the parameters"), self.parameter_names
         if values.shape != (len(names),):
             raise InputError(
-                f"this cochlea has {len(names)} parameters ({', '.join(names)}) but {values.size} were given; "
-                "give them all."
+                f"this cochlea has {len(names)} parameters ({', '.join(names)}) but numbers of shape "
+                f"{values.shape} were given; give one vector of them all."
             )
         chosen = self._chosen()
         rows = zip(names, values, self.calibration.lower[chosen], self.calibration.upper[chosen], strict=True)
@@ -136,8 +140,12 @@ class Cochlea(AbstractShapeWithDerivatives):
         return [PARAMETERS.index(name) for name in self.parameter_names]
 
 
-def _check_options(free: object, calibration: object, preset: object, distance: object) -> None:
-    unknown = [name for name in free if name not in FREE] if isinstance(free, tuple | list) else [free]
+def _check_options(frame: object, free: object, calibration: object, preset: object, distance: object) -> None:
+    if frame is not None and not isinstance(frame, Frame):
+        raise InputError(f"frame must be a Frame but is a {type(frame).__name__}; use Frame.from_landmarks.")
+    if not isinstance(free, tuple | list):
+        raise InputError(f"free must be a tuple of names but is {free!r}; write ({free!r},).")
+    unknown = [name for name in free if name not in FREE]
     if unknown:
         raise InputError(f"free must be among {', '.join(FREE)} but has {unknown[0]!r}; see the help of Cochlea.")
     if preset not in ("default", "paper"):

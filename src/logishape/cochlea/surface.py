@@ -13,7 +13,7 @@ from logishape.cochlea.duct import Duct
 from logishape.cochlea.level import NUM_TUBES, piece_angles, piece_levels, place_of, union_level
 from logishape.cochlea.sections import Form, log_radius
 from logishape.cochlea.shape import Cochlea
-from logishape.core.arrays import AnyArray, double_precision
+from logishape.core.arrays import AnyArray, as_numbers, double_precision
 from logishape.core.errors import InputError
 
 Along = Literal["centre", "organ_of_corti", "lateral_wall"]
@@ -36,10 +36,10 @@ def surface(cochlea: Cochlea, theta: object, edge_length: float = 0.15) -> Mesh:
     except ImportError as error:
         raise InputError("making a mesh needs scikit-image, which is missing; pip install scikit-image.") from error
     values = cochlea.check(theta)
-    if not 0.02 <= edge_length <= 1:
-        raise InputError(f"the edge length must be 0.02 to 1 mm but is {edge_length}; try 0.15.")
+    if not isinstance(edge_length, int | float) or not 0.02 <= edge_length <= 1:
+        raise InputError(f"the edge length must be 0.02 to 1 mm but is {edge_length!r}; try 0.15.")
     origin, levels = _level_grid(cochlea.duct, values[6:], edge_length)
-    found, faces, _, _ = marching_cubes(levels, 0.0, spacing=(edge_length,) * 3, gradient_direction="ascent")
+    found, faces, _, _ = marching_cubes(levels, 0.0, spacing=(edge_length,) * 3)
     vertices = found.astype(float) + origin
     for _ in range(2):  # from the chords of the grid onto the surface
         level, gradient = _in_pieces(_level_and_gradient, cochlea.duct, values[6:], vertices)
@@ -71,13 +71,13 @@ def _level_grid(duct: Duct, theta: np.ndarray, spacing: float) -> tuple[np.ndarr
     lower, upper = duct.extent(theta)
     counts = np.ceil((upper - lower) / spacing + 4).astype(int) // 4 * 4 + 4
     axes = [a - 2 * spacing + spacing * np.arange(count) for a, count in zip(lower, counts, strict=True)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    coarse = grid[::4, ::4, ::4]
+    coarse = np.stack(np.meshgrid(*(axis[::4] for axis in axes), indexing="ij"), axis=-1)
     (level,) = _in_pieces(_level, duct, theta, coarse.reshape(-1, 3))
     levels = np.kron(level.reshape(coarse.shape[:3]), np.ones((4, 4, 4)))
-    near = np.abs(levels) < 8 * spacing  # a block's corner is within 5.2 spacings of all its points
-    levels[near] = _in_pieces(_level, duct, theta, grid[near])[0]
-    return grid[0, 0, 0], levels
+    near = np.nonzero(np.abs(levels) < 8 * spacing)  # a block's corner is within 5.2 spacings of all its points
+    points = np.stack([axis[rows] for axis, rows in zip(axes, near, strict=True)], axis=1)
+    levels[near] = _in_pieces(_level, duct, theta, points)[0]
+    return np.array([axis[0] for axis in axes]), levels
 
 
 def _in_pieces(function: Callable, shape: Any, theta: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -128,7 +128,11 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
         raise InputError(f"along must be one of {', '.join(_SHARES)} but is {along!r}; choose one.")
     values = cochlea.check(theta)
     form = _in_double(cochlea.form, values)
-    at = np.linspace(0, float(form.end), 1001) if angles is None else np.asarray(angles, dtype=float)
+    at = (
+        np.linspace(max(0.0, float(form.start)), float(form.end), 1001)
+        if angles is None
+        else as_numbers(angles, "the angles")
+    )
     start, end = float(form.start), float(form.end)
     if at.ndim != 1 or len(at) < 2 or not np.all(np.diff(at) > 0) or at[0] < start - 1e-9 or at[-1] > end + 1e-9:
         raise InputError(
@@ -136,8 +140,7 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
             "whole duct."
         )
     fine = np.unique(np.concatenate([at, np.linspace(at[0], at[-1], 2001)]))
-    radius, height = _in_double(_path, form, fine, _SHARES[along])
-    speed = np.sqrt(np.gradient(radius, fine) ** 2 + radius**2 + np.gradient(height, fine) ** 2)
+    radius, height, speed = _in_double(_path, form, fine, _SHARES[along])
     length = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(fine))])
     chosen = np.searchsorted(fine, at)
     r, z = radius[chosen], height[chosen]
@@ -154,10 +157,18 @@ def wall_radius(form: Form, angle: Float[AnyArray, " n"]) -> Float[jax.Array, " 
     return jnp.max(section.radius.value + jnp.exp(log_r) * cosine, axis=0)
 
 
-def _path(form: Form, angle: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    section = form.section(jnp.asarray(angle))
-    radius = section.radius.value + share * (wall_radius(form, angle) - section.radius.value)
-    return np.asarray(radius), np.asarray(section.height.value)
+def _path(form: Form, angle: np.ndarray, share: float) -> tuple[np.ndarray, ...]:
+    """Distance from the axis, height, and sqrt(Q'^2 + Q^2 + z'^2) at each angle."""
+
+    def curve(at: jax.Array) -> tuple[jax.Array, jax.Array]:
+        section = form.section(at)
+        middle = section.radius.value
+        return middle + share * (wall_radius(form, at) - middle), section.height.value
+
+    at = jnp.asarray(angle)
+    (radius, height), (widening, rise) = jax.jvp(curve, (at,), (jnp.ones_like(at),))
+    speed = jnp.sqrt(widening**2 + radius**2 + rise**2)
+    return np.asarray(radius), np.asarray(height), np.asarray(speed)
 
 
 class Coordinates(NamedTuple):
@@ -174,7 +185,7 @@ def coordinates(cochlea: Cochlea, theta: object, points: Float[AnyArray, "n 3"])
     A point that the apex's or the base's rounded end holds has the angle of its own half-plane nearest to that end. A
     section that reaches over the axis gives a point there a negative radius: it lies across from its angle.
     """
-    values, positions = cochlea.check(theta), np.asarray(points, dtype=float)
+    values, positions = cochlea.check(theta), as_numbers(points, "the points")
     if positions.ndim != 2 or positions.shape[1] != 3 or not np.all(np.isfinite(positions)):
         raise InputError(
             f"the points must be finite, of shape (n, 3), but have shape {positions.shape} or hold NaN; give RAS mm."

@@ -41,6 +41,14 @@ def as_double(value: Any) -> Any:
     return value if isinstance(value, jax.core.Tracer) else np.array(value, dtype=np.float64)
 
 
+def as_numbers(value: Any, name: str) -> Any:
+    """The value as a NumPy array of doubles; else an `InputError` that calls it `name`."""
+    try:
+        return as_double(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"expected numbers for {name} but found {value!r:.60}; check it.") from error
+
+
 def as_vector(value: Any, size: int, name: str) -> np.ndarray:
     """`size` doubles, one number standing for all; else an `InputError` that calls them `name`."""
     vector = as_double(value)
@@ -50,8 +58,11 @@ def as_vector(value: Any, size: int, name: str) -> np.ndarray:
 
 
 def like(tree: Any, reference: AnyArray) -> Any:
-    """The same tree with its floating arrays in the precision of `reference`, as far as that precision exists."""
-    dtype = jax.dtypes.canonicalize_dtype(reference.dtype)
+    """The same tree with its floating arrays in the precision of `reference`, as far as that precision exists.
+
+    Whole numbers have none: next to them the arrays are single.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(jnp.promote_types(reference.dtype, jnp.float32))
 
     def one(leaf: Any) -> Any:
         is_float = isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
