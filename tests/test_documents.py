@@ -39,7 +39,8 @@ def check_figure(example, experiment, folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["figure.png"]
 
 
-SLOW = {"posterior.md": pytest.mark.slow}  # seven programs to compile, each with a twin among the oracle tests
+# Many programs to compile, each with a twin among the other tests.
+SLOW = dict.fromkeys(("posterior.md", "cochlea.md"), pytest.mark.slow)
 PAGES = [pytest.param(path, id=path.name, marks=SLOW.get(path.name, ())) for path in DOCUMENTS if snippets(path)]
 
 

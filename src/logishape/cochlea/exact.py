@@ -19,6 +19,8 @@ from logishape.cochlea.sections import Form
 from logishape.cochlea.sheets import BURIED, Jet, Samples, Spot, nearest_sample, parts, sample, surface_jet
 from logishape.core.arrays import AnyArray
 
+_LANES = 64
+_NUM_CHUNKS = 24
 _NUM_RIVALS = 3
 _NUM_NEWTON = 5
 _NUM_CREASE = 6
@@ -90,48 +92,37 @@ def _column(rows: Float[AnyArray, "3 k n"], piece: Int[AnyArray, " n"]) -> Float
     return jnp.take_along_axis(rows, piece[None, None], axis=1)[:, 0]
 
 
-class Bend(NamedTuple):
-    """A spot of a sheet with all that a Newton step needs: where it is, and first and second derivatives there."""
-
-    spot: Spot
-    here: Jet
-    by_along: Jet
-    by_around: Jet
-
-
-def _bend(form: Form, spot: Spot) -> Bend:
-    one, zero = jnp.ones_like(spot.along), jnp.zeros_like(spot.along)
-
-    def jet(along: jax.Array, around: jax.Array) -> Jet:
-        return surface_jet(form, Spot(spot.sheet, along, around))
-
-    here, push = jax.linearize(jet, spot.along, spot.around)
-    return Bend(spot, here, push(one, zero), push(zero, one))
-
-
 def foot(form: Form, spot: Spot, x: Float[AnyArray, "3 n"]) -> Float[jax.Array, "3 n"]:
     """The closest point of a sheet near the given spot, by a damped Newton method that never moves away."""
 
-    def square(bend: Bend) -> jax.Array:
-        rest = x - bend.here.point
-        return _dot(rest, rest)
+    def distance(at: Spot) -> jax.Array:
+        return jnp.sum((x - surface_jet(form, at).point) ** 2, axis=0)
 
     def step(_: Any, state: tuple) -> tuple:
-        bend, length = state
-        trial = _bend(form, _newton_step(form, bend, x, length))
-        better = square(trial) < square(bend)
-        bend = jax.tree.map(lambda new, old: jnp.where(better, new, old), trial, bend)
-        return bend, jnp.where(better, jnp.minimum(2 * length, 1), 0.3 * length)
+        at, best, length = state
+        trial = _newton_step(form, at, x, length)
+        new = distance(trial)
+        better = new < best
+        at = Spot(at.sheet, *(jnp.where(better, b, a) for a, b in zip(at[1:], trial[1:], strict=True)))
+        return at, jnp.where(better, new, best), jnp.where(better, jnp.minimum(2 * length, 1), 0.3 * length)
 
-    return jax.lax.fori_loop(0, _NUM_NEWTON, step, (_bend(form, spot), jnp.ones_like(x[0])))[0].here.point
+    begin = spot, distance(spot), jnp.ones_like(x[0])
+    at = jax.lax.fori_loop(0, _NUM_NEWTON, step, begin)[0]
+    return surface_jet(form, at).point
 
 
-def _newton_step(form: Form, bend: Bend, x: Float[AnyArray, "3 n"], length: Float[AnyArray, " n"]) -> Spot:
+def _newton_step(form: Form, at: Spot, x: Float[AnyArray, "3 n"], length: Float[AnyArray, " n"]) -> Spot:
     """One step towards the foot: Newton's where the distance is convex, Gauss-Newton's where it is not."""
-    at, here = bend.spot, bend.here
+    one, zero = jnp.ones_like(at.along), jnp.zeros_like(at.along)
+
+    def jet(along: jax.Array, around: jax.Array) -> Jet:
+        return surface_jet(form, Spot(at.sheet, along, around))
+
+    here, by_along = jax.jvp(jet, at[1:], (one, zero))
+    _, by_around = jax.jvp(jet, at[1:], (zero, one))
     rest = x - here.point
     gram = [_dot(here.along, here.along), _dot(here.along, here.around), _dot(here.around, here.around)]
-    curved = [_dot(rest, bend.by_along.along), _dot(rest, bend.by_around.along), _dot(rest, bend.by_around.around)]
+    curved = [_dot(rest, by_along.along), _dot(rest, by_around.along), _dot(rest, by_around.around)]
     slope = _dot(rest, here.along), _dot(rest, here.around)
     h11, h12, h22 = (g - c for g, c in zip(gram, curved, strict=True))
     convex = (h11 > 0.05 * gram[0]) & (h11 * h22 - h12**2 > 0.01 * gram[0] * gram[2])
@@ -223,7 +214,10 @@ def _solve(directions: list[Vector], goals: list[jax.Array]) -> list[jax.Array]:
 
 def closest(form: Form, points: Float[AnyArray, "n 3"]) -> Float[jax.Array, "3 n"]:
     """The closest point of the union's surface to each point."""
-    x = hold(points.T, points[:, 0])
+    num = points.shape[0]
+    # A whole number of lanes: the remainder of an odd number would cost the compiler its vector code.
+    missing = -num % _LANES if num > _LANES else 0
+    x = jnp.pad(hold(points.T, points[:, 0]), ((0, 0), (0, missing)), mode="edge")
     samples = sample(form, points.dtype)
     found = [nearest_sample(samples, rings, x) for rings in parts()]
     value, number = (jnp.stack(rows) for rows in zip(*found, strict=True))
@@ -242,7 +236,7 @@ def closest(form: Form, points: Float[AnyArray, "n 3"]) -> Float[jax.Array, "3 n
         return value, jnp.where(is_better, new, point), jnp.where(is_better, _dot(rest, rest), square)
 
     begin = value, x, jnp.full_like(x[0], jnp.inf)
-    return jax.lax.fori_loop(0, 1 + _NUM_RIVALS, visit, begin)[1]
+    return jax.lax.fori_loop(0, 1 + _NUM_RIVALS, visit, begin)[1][:, :num]
 
 
 def _pick(rows: AnyArray, number: Int[AnyArray, " n"]) -> jax.Array:
@@ -258,7 +252,7 @@ def where_needed(
 ) -> Float[jax.Array, "3 n"]:
     """`function(number, x)` for the columns that need it, some at a time, and `otherwise` for the rest."""
     n = needed.shape[0]
-    chunk = max(n // 8, min(n, 64))
+    chunk = min(n, -(-n // (_NUM_CHUNKS * _LANES)) * _LANES)
     count = jnp.sum(needed)
     place = jnp.where(needed, jnp.cumsum(needed) - 1, n + chunk)
     columns = jnp.full(n + chunk, n, jnp.int32).at[place].set(jnp.arange(n, dtype=jnp.int32), mode="drop")
