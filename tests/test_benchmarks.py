@@ -40,6 +40,7 @@ def test_batches_against_the_limits_of_the_device():
     assert row[1] == "0"  # fits that are not usable
 
 
+@pytest.mark.slow  # a process of its own that compiles each piece
 def test_the_pieces_of_a_step():
     table = run_quickly("pieces.py")
     assert re.search(r"^matrix D' W D +\d", table, flags=re.MULTILINE), table

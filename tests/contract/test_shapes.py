@@ -9,7 +9,11 @@ import pytest
 import logishape as ls
 from tests.problems import SHAPES, grid
 
-each_shape = pytest.mark.parametrize("case", SHAPES, ids=lambda case: case.name)
+# Each of these has a twin without a pose or in the other dimension; what they add is compilation.
+TWINS = {"superellipse", "posed level-set modes", "posed waving template", "posed mesh modes"}
+each_shape = pytest.mark.parametrize(
+    "case", [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in TWINS else ()) for c in SHAPES]
+)
 
 
 def random_points(case, num=200, seed=1):
