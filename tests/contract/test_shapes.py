@@ -9,8 +9,8 @@ import pytest
 import logishape as ls
 from tests.problems import SHAPES, grid
 
-# Each of these has a twin without a pose or in the other dimension; what they add is compilation.
-TWINS = {"superellipse", "posed level-set modes", "posed waving template", "posed mesh modes"}
+# Each of these has a twin without a pose or in the other dimension, the cochlea in its laws; they add compilation.
+TWINS = {"superellipse", "posed level-set modes", "posed waving template", "posed mesh modes", "cochlea"}
 each_shape = pytest.mark.parametrize(
     "case", [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in TWINS else ()) for c in SHAPES]
 )
