@@ -1,0 +1,157 @@
+"""Writing so that a file or a folder is there whole or not at all."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from logishape.core.errors import InputError
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """An error where this file or folder could not be written; ask before the work is done."""
+    path = _real(path)
+    _probe(path if path.is_dir() else path.parent, path)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary name beside `path`, with its suffix; what is written there takes the place of `path` at the end.
+
+    After an exception nothing stays, and an older file at `path` is untouched.
+    """
+    target = _real(path)
+    _probe(target.parent, target)
+    if target.is_dir():
+        raise InputError(f"{target} should become a file but is a folder; choose another name.")
+    temporary = _beside(target)
+    with _parents(target):
+        try:
+            yield temporary
+            _flush(temporary)
+            os.replace(temporary, target)
+            _flush_folder(target.parent)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder beside `path`, renamed to `path` at the end; after an exception nothing stays.
+
+    With `overwrite` an older folder is replaced as a whole, and removed only when the new one is in place.
+    """
+    target = _real(path)
+    _probe(target.parent, target)
+    _check_free(target, overwrite)
+    temporary = _beside(target)
+    with _parents(target):
+        try:
+            _make(temporary, target)
+            yield temporary
+            _swap(temporary, target, overwrite)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _probe(folder: Path, path: Path) -> None:
+    """An error where no new file can be made in the folder, or in the nearest one above that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise InputError(f"{path} cannot be written because {folder} is a file; choose another place.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _swap(temporary: Path, target: Path, overwrite: bool) -> None:
+    _check_free(target, overwrite)  # somebody else may have written meanwhile
+    older = _beside(target)
+    try:
+        has_older = target.exists()
+        if has_older:
+            os.rename(target, older)
+        try:
+            os.rename(temporary, target)
+        except OSError:
+            if has_older:
+                os.rename(older, target)
+            raise
+        _flush_folder(target.parent)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    shutil.rmtree(older, ignore_errors=True)
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} should become a folder but is a file; choose another name.")
+    if target.exists() and not overwrite:
+        raise InputError(f"the folder {target} should be new but exists; choose another, or allow overwriting.")
+    if target.exists() and (Path.cwd().is_relative_to(target) or Path.home().is_relative_to(target)):
+        raise InputError(
+            f"the folder {target} should be one of results but holds the working or home folder; choose another."
+        )
+
+
+def _real(path: str | os.PathLike[str]) -> Path:
+    """The place itself where the path is a link, so that a link stays one."""
+    return Path(os.path.realpath(path))
+
+
+def _beside(target: Path) -> Path:
+    """A new hidden name in the same folder with the same suffix, which some writers go by."""
+    return target.with_name(f".{secrets.token_hex(6)}-{target.name}")
+
+
+def _make(folder: Path, target: Path) -> None:
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise _unwritable(target, error) from error
+
+
+@contextlib.contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """The folders above a target, made where missing, and taken away again after an exception."""
+    missing = [parent for parent in target.parents if not parent.exists()]
+    try:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        yield
+    except BaseException:
+        for parent in missing:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def _flush(path: Path) -> None:
+    """The content on the disk, not only in memory."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """The new name on the disk, where the system can do that for folders."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or "input or output error"
+    return InputError(f"{path} could not be written ({reason}); check the place, its permissions and the space left.")

@@ -1,0 +1,100 @@
+"""The pixels of DICOM slices in their physical unit, whichever way they were compressed."""
+
+import itertools
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from logishape.core.errors import InputError
+from logishape.io.dicom_headers import Slice
+
+
+def read_pixels(pieces: Sequence[Slice]) -> Iterator[np.ndarray]:
+    """Values `(rows, columns)` in single precision, slice after slice, each by its own slope and intercept."""
+    for path, group in itertools.groupby(pieces, key=lambda piece: piece.path):
+        same_file = list(group)
+        if same_file[0].is_packed:
+            _check_whole(path, same_file[0])
+        if same_file[0].frame is None:
+            for piece in same_file:
+                yield _read_file(piece)
+        else:
+            yield from _read_frames(path, same_file)
+
+
+def _read_file(piece: Slice) -> np.ndarray:
+    from pydicom.pixels.utils import pixel_array
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd but readable headers
+            stored = pixel_array(piece.path)
+    except Exception as error:  # decoders fail in many ways
+        if not piece.is_packed:
+            raise _unreadable(piece) from error
+        return _checked(_read_with_simpleitk(piece), piece)
+    return _rescaled(stored, piece)
+
+
+def _read_frames(path: Path, pieces: list[Slice]) -> Iterator[np.ndarray]:
+    """The frames of one file, which is opened once: finding the way to its pixels takes long."""
+    from pydicom.pixels.utils import iter_pixels
+
+    indices = [piece.frame for piece in pieces if piece.frame is not None]
+    frames = iter_pixels(path, indices=indices)
+    for piece in pieces:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                stored = next(frames)
+        except Exception as error:  # decoders fail in many ways
+            raise _unreadable(piece) from error
+        yield _rescaled(stored, piece)
+
+
+def _read_with_simpleitk(piece: Slice) -> np.ndarray:
+    """The slice through SimpleITK, which knows JPEG lossless and JPEG-LS and applies the rescale itself."""
+    import SimpleITK as sitk  # noqa: N813
+
+    sitk.ProcessObject.SetGlobalWarningDisplay(False)
+    try:
+        return sitk.GetArrayFromImage(sitk.ReadImage(str(piece.path), imageIO="GDCMImageIO"))[0].astype(np.float32)
+    except RuntimeError as error:
+        raise _unreadable(piece) from error
+
+
+def _rescaled(stored: np.ndarray, piece: Slice) -> np.ndarray:
+    slope, intercept = piece.rescale or (1.0, 0.0)
+    return (slope * _checked(stored, piece).astype(np.float64) + intercept).astype(np.float32)
+
+
+def _checked(values: np.ndarray, piece: Slice) -> np.ndarray:
+    if values.shape != (piece.rows, piece.columns):
+        raise InputError(
+            f"{piece.path.name} should hold {piece.rows} x {piece.columns} grey values but holds an array of shape "
+            f"{values.shape}; export the series again."
+        )
+    return values
+
+
+def _check_whole(path: Path, piece: Slice) -> None:
+    """An error where compressed pixels end before their end mark; decoders would fill the rest with something."""
+    import pydicom
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", message="End of file reached")
+            pydicom.dcmread(path, specific_tags=["PixelData"])
+    except Exception as error:  # a damaged file can fail in any way
+        raise _unreadable(piece) from error
+
+
+def _unreadable(piece: Slice) -> InputError:
+    return InputError(
+        f"the pixels of {piece.path.name} (transfer syntax: {piece.syntax}) could not be decoded, so the file is "
+        "damaged or compressed in a way that is not read; copy it again or export the series uncompressed (Explicit "
+        "VR Little Endian)."
+    )
