@@ -1,0 +1,19 @@
+"""How well a segmentation agrees with the truth."""
+
+from logishape.metrics.agreement import Agreement, compare
+from logishape.metrics.overlap import dice, jaccard, mask_volume, precision, recall, relative_volume_error
+from logishape.metrics.surface_distance import SurfaceDistances, boundary, surface_distances
+
+__all__ = [
+    "Agreement",
+    "SurfaceDistances",
+    "boundary",
+    "compare",
+    "dice",
+    "jaccard",
+    "mask_volume",
+    "precision",
+    "recall",
+    "relative_volume_error",
+    "surface_distances",
+]
