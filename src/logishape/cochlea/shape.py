@@ -107,6 +107,10 @@ class Cochlea(AbstractShapeWithDerivatives):
         """The prior mean of the parameters: the start of a fit."""
         return self.calibration.mean[self._chosen()]
 
+    def sd(self) -> np.ndarray:
+        """The prior's standard deviations; infinite where there is no Gaussian."""
+        return np.sqrt(np.diag(self.calibration.covariance)[self._chosen()])
+
     def prior(self, gaussian: bool = True) -> Prior:
         """The calibrated box, with the specimens' Gaussian in it or (`gaussian=False`, the paper's) alone."""
         chosen, calibration = self._chosen(), self.calibration

@@ -140,7 +140,7 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
             "whole duct."
         )
     fine = np.unique(np.concatenate([at, np.linspace(at[0], at[-1], 2001)]))
-    radius, height, speed = _in_double(_path, form, fine, _SHARES[along])
+    radius, height, speed = (np.asarray(one) for one in _in_double(path_speed, form, fine, _SHARES[along]))
     length = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(fine))])
     chosen = np.searchsorted(fine, at)
     r, z = radius[chosen], height[chosen]
@@ -157,8 +157,8 @@ def wall_radius(form: Form, angle: Float[AnyArray, " n"]) -> Float[jax.Array, " 
     return jnp.max(section.radius.value + jnp.exp(log_r) * cosine, axis=0)
 
 
-def _path(form: Form, angle: np.ndarray, share: float) -> tuple[np.ndarray, ...]:
-    """Distance from the axis, height, and sqrt(Q'^2 + Q^2 + z'^2) at each angle."""
+def path_speed(form: Form, angle: Float[AnyArray, " n"], share: float) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Distance from the axis, height, and sqrt(Q'^2 + Q^2 + z'^2) at each angle, `share` of the way to the wall."""
 
     def curve(at: jax.Array) -> tuple[jax.Array, jax.Array]:
         section = form.section(at)
@@ -167,8 +167,7 @@ def _path(form: Form, angle: np.ndarray, share: float) -> tuple[np.ndarray, ...]
 
     at = jnp.asarray(angle)
     (radius, height), (widening, rise) = jax.jvp(curve, (at,), (jnp.ones_like(at),))
-    speed = jnp.sqrt(widening**2 + radius**2 + rise**2)
-    return np.asarray(radius), np.asarray(height), np.asarray(speed)
+    return radius, height, jnp.sqrt(widening**2 + radius**2 + rise**2)
 
 
 class Coordinates(NamedTuple):

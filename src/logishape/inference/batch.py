@@ -69,7 +69,13 @@ def fit_batch(
     return [fits[k] for k in range(len(cases))]
 
 
-def fit_starts(model: Model, observation: Observation, starts: Sequence[State], options: FitOptions) -> list[Fit]:
+def fit_starts(
+    model: Model,
+    observation: Observation,
+    starts: Sequence[State],
+    options: FitOptions,
+    group_size: int | None = None,
+) -> list[Fit]:
     """A fit from each start on one observation, which all share and nobody copies; as `fit_batch` otherwise.
 
     Raises if no start can begin.
@@ -77,7 +83,7 @@ def fit_starts(model: Model, observation: Observation, starts: Sequence[State], 
     size = padded_size(observation.num_voxels)
     padded, capacity = observation.padded(size), 0
     fits: dict[int, Fit] = {}
-    for rows in _groups(range(len(starts)), _group_size(len(starts), size, None)):
+    for rows in _groups(range(len(starts)), _group_size(len(starts), size, group_size)):
         group = [(padded, starts[k]) for k in rows]
         found, capacity = _fit_group(_ONE_FOR_ALL, model, padded, group, options, capacity)
         fits |= dict(zip(rows, found, strict=True))

@@ -1,5 +1,6 @@
 """The fit: checks at the border, one compiled loop of EM rounds for each reference length, and its outcome."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -102,7 +103,8 @@ def fit_at_all_lengths(
     """
     observation = jax.tree.map(jnp.asarray, observation)  # to the device once, not at every call
     num_steps, num_rounds = 0, 0
-    for factor in options.anneal:
+    factors, options = options.anneal, dataclasses.replace(options, anneal=())  # no program depends on the factors
+    for factor in factors:
         stage = model.with_reference_length(factor * model.reference_length)
         progress, _, capacity = _fit_at_one_length(calls, stage, observation, state, capacity, options)
         state = calls.state(model, progress)

@@ -27,7 +27,7 @@ def label_probability(
     `reference_length` (mm) may differ from the model's: the length that is best for finding the shape
     is not always the best for drawing labels.
     """
-    return _mean_label(model, observation, state, np.asarray(state.theta)[None], reference_length)
+    return mean_label_probability(model, observation, state, np.asarray(state.theta)[None], reference_length)
 
 
 def marginal_label_probability(
@@ -40,12 +40,13 @@ def marginal_label_probability(
     reference_length: float | None = None,
 ) -> Float[np.ndarray, " n"]:
     """p(Z = 1 | I) with the shape's uncertainty integrated out: the mean of u over draws of the posterior."""
-    return _mean_label(model, observation, state, posterior.sample(key, num_draws), reference_length)
+    return mean_label_probability(model, observation, state, posterior.sample(key, num_draws), reference_length)
 
 
-def _mean_label(
-    model: Model, observation: Observation, state: State, draws: np.ndarray, reference_length: Any
-) -> np.ndarray:
+def mean_label_probability(
+    model: Model, observation: Observation, state: State, draws: np.ndarray, reference_length: Any = None
+) -> Float[np.ndarray, " n"]:
+    """The mean of u over the given draws of the shape's parameters `(s, p)`, one at a time."""
     num_voxels = observation.num_voxels
     observation = observation.padded(padded_size(num_voxels))
     check_state(model, observation, state)

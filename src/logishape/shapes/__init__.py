@@ -12,6 +12,7 @@ from logishape.shapes.base import (
 )
 from logishape.shapes.deformation import AbstractDeformation, Affine, Cosines, LowRank
 from logishape.shapes.distance_map import signed_distance
+from logishape.shapes.first_order import FirstOrder
 from logishape.shapes.grid import GridField
 from logishape.shapes.levelset import LevelSetModes
 from logishape.shapes.libigl_query import LibiglQuery
@@ -35,6 +36,7 @@ __all__ = [
     "DenseQuery",
     "Derivatives",
     "Ellipsoid",
+    "FirstOrder",
     "FreeLength",
     "GridField",
     "LevelSetModes",

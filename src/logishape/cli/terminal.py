@@ -1,0 +1,91 @@
+"""What a person at a terminal sees: stages with their seconds, and tables."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+STAGE_WORDS = {
+    "read": "reading the CT",
+    "pose": "placing the cochlea",
+    "fit": "fitting the shape (the first run on a machine compiles for about a minute)",
+    "posterior": "computing its uncertainty",
+    "labels": "labelling the CT's voxels",
+    "measurements": "measuring",
+    "write": "writing results",
+    "report": "drawing the report",
+}
+
+
+def prepare_jax() -> None:
+    """Keeps compiled programs between runs and the compiler's messages off the terminal; call it before jax comes."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logishape" / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # no cache, no harm: every run compiles
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+class Stages:
+    """Tells each stage on stderr as it begins, with a spinner where there is a terminal, and its seconds after."""
+
+    def __init__(self, is_quiet: bool):
+        from rich.console import Console
+
+        self.console = Console(stderr=True, quiet=is_quiet, highlight=False)
+        self.seconds: dict[str, float] = {}
+        self._now: tuple[str, float] | None = None
+        self._status: Any = None
+
+    def __call__(self, stage: str) -> None:
+        """A stage begins; the one before has ended."""
+        self.end()
+        self._now = stage, time.perf_counter()
+        words = STAGE_WORDS.get(stage, stage)
+        if self.console.is_terminal:
+            self._status = self.console.status(words)
+            self._status.start()
+
+    def end(self) -> None:
+        """The last stage has ended."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+        if self._now is not None:
+            stage, began = self._now
+            took = time.perf_counter() - began
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took
+            words = STAGE_WORDS.get(stage, stage).split(" (")[0]
+            self.console.print(f"  {words}: {took:.1f} s")
+            self._now = None
+
+
+@contextlib.contextmanager
+def stages(is_quiet: bool) -> Iterator[Stages]:
+    """Stages that end with the block, whatever happens in it."""
+    told = Stages(is_quiet)
+    try:
+        yield told
+    finally:
+        told.end()
+
+
+def show_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for k, name in enumerate(header):
+        table.add_column(name, justify="left" if k == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)

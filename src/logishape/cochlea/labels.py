@@ -1,0 +1,122 @@
+"""Labels on the CT's own voxels: probabilities are evaluated there, never resampled."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import ndimage
+
+from logishape.appearance import Regions
+from logishape.cochlea.frame import Frame
+from logishape.cochlea.search import CHUNK, level_at
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.vestibule import is_beyond
+from logishape.core.errors import InputError
+from logishape.core.observation import Observation
+from logishape.core.volume import Volume
+from logishape.inference.model import Model, State
+from logishape.posterior.labels import mean_label_probability
+
+REACH = 1.2  # mm beyond the surface: farther out no intensity can make a voxel part of the cochlea
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Labels:
+    """Maps on the block of the CT around the cochlea, and the grid they belong to.
+
+    segmentation: probability of at least one half, largest component. shape: inside of the fitted shape.
+    probability: p(Z = 1 | I, best parameters). marginal: the same with the shape's uncertainty integrated out. All
+    end at the cut to the vestibule.
+    """
+
+    grid_shape: tuple[int, ...]
+    affine: Float[np.ndarray, "4 4"]
+    block: tuple[slice, ...]
+    segmentation: Bool[np.ndarray, "x y z"]
+    shape: Bool[np.ndarray, "x y z"]
+    probability: Float[np.ndarray, "x y z"]
+    marginal: Float[np.ndarray, "x y z"] | None
+
+    def on_grid(self, name: str) -> Volume:
+        """One map on the CT's whole grid: zero outside the block; masks as 0 and 1 (uint8)."""
+        values = getattr(self, name)
+        whole = np.zeros(self.grid_shape, np.uint8 if values.dtype == bool else np.float32)
+        whole[self.block] = values
+        return Volume(whole, self.affine)
+
+    def volume_mm3(self, name: str = "segmentation") -> float:
+        """The volume of one of the masks."""
+        return float(np.count_nonzero(getattr(self, name)) * abs(np.linalg.det(self.affine[:3, :3])))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Painter:
+    """All that labels need: the fitted model in the world, its appearances, where it is cut, how sharp labels are."""
+
+    cochlea: Cochlea
+    regions: Regions
+    cut: Frame | None
+    label_length: float
+
+
+def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray | None) -> Labels:
+    """The maps of one cochlea; `draws` of the shape's posterior give the marginal one."""
+    block, index = _voxels_near(volume, painter, theta)
+    shape = tuple(s.stop - s.start for s in block)
+    world = volume.to_world(index + np.array([s.start for s in block]))
+    levels = level_at(painter.cochlea, theta, world)
+    is_kept = (levels > -REACH) & ~_is_cut(painter, world)
+    index, world, levels = index[is_kept], world[is_kept], levels[is_kept]
+    rows = tuple(index.T)
+    values = volume.data[block][rows]
+    observation = Observation.from_arrays(world, values)
+    probability = np.zeros(shape, np.float32)
+    probability[rows] = _probability(painter, observation, theta[None])
+    marginal = None
+    if draws is not None:
+        marginal = np.zeros(shape, np.float32)
+        marginal[rows] = _probability(painter, observation, draws)
+    inside = np.zeros(shape, bool)
+    inside[rows] = levels > 0
+    return Labels(
+        volume.shape, volume.affine, block, largest_component(probability >= 0.5), inside, probability, marginal
+    )
+
+
+def largest_component(mask: Bool[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
+    """The largest part of a mask whose voxels share faces."""
+    parts = np.zeros(mask.shape, np.int32)
+    ndimage.label(mask, output=parts)
+    if parts.max() < 2:
+        return mask
+    return parts == 1 + np.argmax(np.bincount(parts.ravel())[1:])
+
+
+def _voxels_near(volume: Volume, painter: Painter, theta: np.ndarray) -> tuple[tuple[slice, ...], np.ndarray]:
+    """The block of voxels around the shape, and the index of each of them in it."""
+    lower, upper = painter.cochlea.extent(theta)
+    block = volume.index_bounds(lower - REACH, upper + REACH)
+    shape = tuple(s.stop - s.start for s in block)
+    if 0 in shape:
+        raise InputError("expected the fitted cochlea inside the CT but it lies outside; check the landmarks.")
+    return block, np.stack([axis.ravel() for axis in np.indices(shape)], axis=1)
+
+
+def _is_cut(painter: Painter, world: np.ndarray) -> Bool[np.ndarray, " n"]:
+    cut = painter.cut
+    if cut is None:
+        return np.zeros(len(world), bool)
+    return is_beyond((world - np.asarray(cut.origin)) @ np.asarray(cut.axes).T)
+
+
+def _probability(painter: Painter, observation: Observation, draws: np.ndarray) -> np.ndarray:
+    """The mean label over draws, in pieces of one size so that every image uses the same program."""
+    model = Model(painter.cochlea, painter.cochlea.prior(), painter.label_length)
+    state = State(draws[0], painter.regions)
+    pieces = []
+    for first in range(0, observation.num_voxels, CHUNK):
+        rows = slice(first, first + CHUNK)
+        piece = Observation(observation.points[rows], observation.intensities[rows], observation.weights[rows])
+        found = mean_label_probability(model, piece.padded(CHUNK), state, draws)
+        pieces.append(found[: piece.num_voxels])
+    return np.concatenate(pieces)

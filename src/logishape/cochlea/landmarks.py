@@ -1,0 +1,89 @@
+"""A frame from landmarks that a person placed: which names are understood, and which distances are possible."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from logishape.cochlea.frame import Frame, Side
+from logishape.core.errors import InputError
+from logishape.core.volume import Volume
+
+_NAMES = {
+    "base centre": (
+        "c",
+        "centre",
+        "center",
+        "base centre",
+        "base center",
+        "basecentre",
+        "basecenter",
+        "cochlea centre",
+    ),
+    "apex": ("a", "apex", "helicotrema", "cochlea apex"),
+    "round window": ("rw", "round window", "roundwindow"),
+}
+_APEX_MM, _WINDOW_MM = (1.5, 6.0), (3.0, 9.0)  # from the base centre; specimens have 2.6-3.3 and 5.4-6.7
+_ANGLE_DEGREES = (45.0, 135.0)  # between apex and round window; specimens have 83-95
+
+
+def frame_from_points(points: Mapping[str, np.ndarray], side: Side | None, volume: Volume | None = None) -> Frame:
+    """The cochlear frame of named points (RAS mm): C or base centre, A or apex, RW or round window.
+
+    With a volume they must lie within it. Other points are ignored.
+    """
+    found = {name: _pick(points, name, words) for name, words in _NAMES.items()}
+    if side is None:
+        raise InputError("the landmarks do not say which ear they are of; give --side left or --side right.")
+    centre, apex, window = found.values()
+    _check_distances(centre, apex, window)
+    if volume is not None:
+        for name, position in found.items():
+            check_inside(volume, position, f"the landmark {name}")
+    return Frame.from_landmarks(centre, apex, window, side)
+
+
+def check_inside(volume: Volume, position: np.ndarray, name: str) -> None:
+    """Raises unless a position (RAS mm) lies within the CT."""
+    index, last = volume.to_index(position), np.array(volume.shape) - 1
+    if np.all((index >= -0.5) & (index <= last + 0.5)):
+        return
+    corners = volume.to_world(np.stack(np.meshgrid(*((0, n) for n in last), indexing="ij"), axis=-1).reshape(-1, 3))
+    low, high = corners.min(axis=0).round(1).tolist(), corners.max(axis=0).round(1).tolist()
+    raise InputError(
+        f"{name} lies at {np.round(position, 1).tolist()} RAS mm, outside the CT, which goes from {low} to {high}; "
+        "check that both are of the same scan and the coordinates RAS, not LPS."
+    )
+
+
+def _pick(points: Mapping[str, np.ndarray], name: str, words: tuple[str, ...]) -> np.ndarray:
+    chosen = [key for key in points if _plain(key) in words]
+    if len(chosen) == 1:
+        return np.asarray(points[chosen[0]], dtype=np.float64)
+    what = "there is none" if not chosen else f"there are {len(chosen)}: {', '.join(chosen)}"
+    raise InputError(
+        f"expected one landmark for the {name} (called {' or '.join(words[:2])}, for example) but {what}; the points "
+        f"are {', '.join(sorted(points)) or 'none'}."
+    )
+
+
+def _plain(key: str) -> str:
+    return key.strip().lower().replace("_", " ").replace("-", " ")
+
+
+def _check_distances(centre: np.ndarray, apex: np.ndarray, window: np.ndarray) -> None:
+    up, out = apex - centre, window - centre
+    for name, value, (low, high) in (
+        ("apex", np.linalg.norm(up), _APEX_MM),
+        ("round window", np.linalg.norm(out), _WINDOW_MM),
+    ):
+        if not low <= value <= high:
+            raise InputError(
+                f"the {name} should lie {low:g} to {high:g} mm from the base centre but lies {value:.1f} mm from it; "
+                "check the landmarks' names and that they are in millimetres."
+            )
+    angle = np.degrees(np.arccos(np.clip(up @ out / (np.linalg.norm(up) * np.linalg.norm(out)), -1, 1)))
+    if not _ANGLE_DEGREES[0] <= angle <= _ANGLE_DEGREES[1]:
+        raise InputError(
+            f"apex and round window should be about 90 degrees apart, seen from the base, but are {angle:.0f}; "
+            "check that the landmarks' names are not exchanged."
+        )

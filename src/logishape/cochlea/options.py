@@ -1,0 +1,79 @@
+"""Settings of a segmentation, as one value."""
+
+import dataclasses
+import numbers
+from typing import Literal
+
+from logishape.cochlea.duct import FREE, Distance
+from logishape.core.errors import InputError
+
+Preset = Literal["default", "paper"]
+_PAPER_LABEL_LENGTH, _LABEL_LENGTH = 0.25, 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentOptions:
+    """How a cochlea is segmented. The defaults are those that were cross-validated.
+
+    preset: "paper" takes the paper's plain settings: uncalibrated sections, a box prior, one start, free mixtures
+        over the whole crop, no cut to the vestibule.
+    reference_length: mm, for finding the shape. label_length: mm, for drawing labels; 0.2 (the paper's preset 0.25).
+    distance: "level" or "exact", as in `Cochlea`.
+    free: parameters beyond the ten of pose and spiral.
+    num_draws: of the shape's posterior, for the marginal map and the intervals.
+    num_starts: fits from different starts, of which the best is kept.
+    evidence: what one voxel of the crop counts for. Neighbours are not independent and no cochlea is exactly the
+        model; at this share the calibrated prior has a say, as it had when it was calibrated.
+    worth: pseudo-counts of the appearances, as a multiple of the voxels near the surface.
+    """
+
+    preset: Preset = "default"
+    reference_length: float = 0.07
+    label_length: float | None = None
+    distance: Distance = "level"
+    free: tuple[str, ...] = ("section_scale",)
+    num_draws: int = 100
+    seed: int = 0
+    num_starts: int = 6
+    evidence: float = 0.1
+    worth: float = 3.0
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("default", "paper"):
+            raise InputError(f"the preset must be default or paper but is {self.preset!r}; choose one.")
+        if self.distance not in ("level", "exact"):
+            raise InputError(f"the distance must be level or exact but is {self.distance!r}; choose one.")
+        if self.label_length is None:
+            object.__setattr__(self, "label_length", _PAPER_LABEL_LENGTH if self.is_paper else _LABEL_LENGTH)
+        if self.is_paper:
+            object.__setattr__(self, "free", ())
+            object.__setattr__(self, "evidence", 1.0)
+        if not set(self.free) <= set(FREE):
+            raise InputError(f"free must be among {', '.join(FREE)} but is {self.free}; see the help of Cochlea.")
+        _check_range("reference_length", self.reference_length, 0.02, 1.0)
+        _check_range("label_length", self.label_length, 0.02, 1.0)
+        _check_range("evidence", self.evidence, 1e-3, 1.0)
+        _check_range("worth", self.worth, 0.0, 1e3)
+        _check_whole("num_draws", self.num_draws, 10, 10_000)
+        _check_whole("num_starts", self.num_starts, 1, 64)
+        _check_whole("seed", self.seed, 0, 2**31 - 1)
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the paper's plain settings are asked for."""
+        return self.preset == "paper"
+
+    @property
+    def labels_at(self) -> float:
+        """The reference length of the labels, mm."""
+        return float(self.label_length or _LABEL_LENGTH)
+
+
+def _check_range(name: str, value: object, low: float, high: float) -> None:
+    if not isinstance(value, numbers.Real) or not low <= float(value) <= high:  # NaN is not in any range
+        raise InputError(f"{name} must lie from {low:g} to {high:g} but is {value!r}; leave it out for the default.")
+
+
+def _check_whole(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, numbers.Integral) or not low <= int(value) <= high:
+        raise InputError(f"{name} must be a whole number from {low} to {high} but is {value!r}; try the default.")

@@ -1,0 +1,88 @@
+"""What speaks against a result: each flag is a sentence, and says whether the result should not be trusted."""
+
+import dataclasses
+
+import numpy as np
+
+from logishape.cochlea.labels import Labels
+from logishape.cochlea.measurements import Measurement
+from logishape.cochlea.search import Found
+from logishape.core.status import Status
+from logishape.posterior import ShapePosterior
+
+USUAL_VOLUME = (40.0, 160.0)  # mm^3
+LEAST_OVERLAP = 0.75  # Dice of segmentation and fitted shape; cross-validated ones have 0.86 and more
+LEAST_COVERED = 0.97  # of the shape's voxels within the CT
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """Something to know about a result; `is_serious` means that it should not be trusted."""
+
+    name: str
+    message: str
+    is_serious: bool
+
+
+def find_flags(
+    found: Found, posterior: ShapePosterior | None, labels: Labels, measurements: dict[str, Measurement]
+) -> tuple[Flag, ...]:
+    """All flags that a result earns."""
+    return (*_of_fit(found, posterior), *_of_image(found), *_of_labels(labels, measurements))
+
+
+def _of_fit(found: Found, posterior: ShapePosterior | None) -> list[Flag]:
+    flags, fit = [], found.fit
+    if not fit.status.is_usable:
+        flags.append(Flag("fit", f"The fit ended as {fit.status.name.lower()}: {fit.status.advice}", True))
+    if fit.status == Status.AT_BOX:
+        names = ", ".join(fit.at_bound)
+        flags.append(Flag("at_box", f"The fit lies on the border of plausible values of {names}.", False))
+    if posterior is None or posterior.is_fallback:
+        flags.append(
+            Flag(
+                "posterior",
+                "The shape's posterior could not be computed in full; do not trust its intervals.",
+                posterior is None,
+            )
+        )
+    return flags
+
+
+def _of_image(found: Found) -> list[Flag]:
+    flags, seen = [], found.intensities
+    if not seen.looks_like_hu:
+        message = (
+            f"Values are far from Hounsfield units: gain {seen.gain:.2f} and offset {seen.offset:.0f} were estimated "
+            f"from lumen ({seen.lumen:.0f}) and dense bone ({seen.bone:.0f})."
+        )
+        flags.append(Flag("not_hu", message, False))
+    inside = found.crop.points[~found.crop.is_covered]
+    if inside.size:
+        from logishape.cochlea.search import level_at
+
+        levels = level_at(found.model.shape, found.theta, inside)  # pyright: ignore[reportArgumentType]
+        missing = np.count_nonzero(levels > 0) * 0.2**3
+        if missing > 1.0:
+            flags.append(Flag("cut_field_of_view", f"{missing:.0f} mm3 of the cochlea lie outside the CT.", True))
+    return flags
+
+
+def _of_labels(labels: Labels, measurements: dict[str, Measurement]) -> list[Flag]:
+    flags = []
+    both = np.count_nonzero(labels.segmentation & labels.shape)
+    sizes = np.count_nonzero(labels.segmentation) + np.count_nonzero(labels.shape)
+    overlap = 2 * both / sizes if sizes else 0.0
+    if overlap < LEAST_OVERLAP:
+        message = f"Segmentation and fitted shape overlap by a Dice of only {overlap:.2f}; one of them is wrong."
+        flags.append(Flag("disagreement", message, True))
+    volume = labels.volume_mm3()
+    if not USUAL_VOLUME[0] <= volume <= USUAL_VOLUME[1]:
+        message = (
+            f"The segmented volume is {volume:.0f} mm3; cochleae have {USUAL_VOLUME[0]:.0f} to {USUAL_VOLUME[1]:.0f}."
+        )
+        flags.append(Flag("volume", message, True))
+    turns = measurements["turns"].value
+    if not 2.0 <= turns <= 3.2:
+        flags.append(Flag("turns", f"The fitted cochlea has {turns:.2f} turns; 2.2 to 3 are usual.", False))
+    return flags

@@ -1,0 +1,133 @@
+"""What comes back from a segmentation, and its record as plain numbers."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from logishape.cochlea.frame import Frame, Side
+from logishape.cochlea.labels import Labels
+from logishape.cochlea.lumen import Intensities
+from logishape.cochlea.measurements import Measurement
+from logishape.cochlea.options import SegmentOptions
+from logishape.cochlea.quality import Flag
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.surface import Mesh, surface
+from logishape.inference.fit import Fit
+from logishape.posterior import ShapePosterior
+
+FORMAT, VERSION = "logishape result", 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CaseResult:
+    """One segmented cochlea.
+
+    cochlea: the shape in the world, `fit.state.theta` its parameters. posterior: of them, None if there is none.
+    cut: the frame in which the cut to the vestibule was made. log_joints: what each start reached.
+    labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
+    notes: what was done differently from what was asked, in sentences.
+    """
+
+    side: Side
+    cochlea: Cochlea
+    fit: Fit
+    posterior: ShapePosterior | None
+    log_joints: np.ndarray
+    intensities: Intensities
+    cut: Frame | None
+    labels: Labels
+    measurements: dict[str, Measurement]
+    flags: tuple[Flag, ...]
+    notes: tuple[str, ...]
+    options: SegmentOptions
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The best parameters."""
+        return np.asarray(self.fit.state.theta)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether no serious flag was raised."""
+        return not any(flag.is_serious for flag in self.flags)
+
+    def surface(self, edge_length: float = 0.15) -> Mesh:
+        """The fitted surface in world millimetres (needs scikit-image)."""
+        return surface(self.cochlea, self.theta, edge_length)
+
+    def record(self) -> dict[str, Any]:
+        """The result without its maps, as plain numbers and words, in the order of docs/result.md."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "side": self.side,
+            "trusted": self.is_trusted,
+            "flags": [dataclasses.asdict(flag) for flag in self.flags],
+            "notes": list(self.notes),
+            "status": self.fit.status.name.lower(),
+            "parameters": self._parameters(),
+            "covariance": None if self.posterior is None else np.asarray(self.posterior.covariance).tolist(),
+            "posterior": self._posterior(),
+            "measurements": {
+                name: {"value": m.value, "lower": m.lower, "upper": m.upper, "level": 0.9, "unit": m.unit}
+                for name, m in self.measurements.items()
+            },
+            "segmented_volume_mm3": self.labels.volume_mm3(),
+            "shape_volume_mm3": self.labels.volume_mm3("shape"),
+            "reference_lengths_mm": {"fit": self.options.reference_length, "labels": self.options.labels_at},
+            "appearance": self._appearance(),
+            "pose": _pose(self.cochlea.frame, self.cut),
+            "fit": {
+                "steps": self.fit.num_steps,
+                "rounds": self.fit.num_rounds,
+                "newton_decrement": self.fit.decrement,
+                "log_joint": np.asarray(self.fit.log_joint).tolist(),
+                "starts_log_joint": [float(x) if np.isfinite(x) else None for x in self.log_joints],
+            },
+            "options": dataclasses.asdict(self.options),
+        }
+
+    def _parameters(self) -> dict[str, Any]:
+        sds = self.posterior.sd if self.posterior is not None else np.full(self.theta.size, np.nan)
+        return {
+            name: {"value": float(value), "sd": float(sd) if np.isfinite(sd) else None}
+            for name, value, sd in zip(self.cochlea.parameter_names, self.theta, sds, strict=True)
+        }
+
+    def _posterior(self) -> dict[str, Any]:
+        fraction = self.options.evidence if self.posterior is None else self.posterior.effective_fraction
+        return {
+            "kind": None if self.posterior is None else self.posterior.kind,
+            "effective_noise_fraction": self.options.evidence * fraction if not self.options.is_paper else fraction,
+            "draws": self.options.num_draws,
+        }
+
+    def _appearance(self) -> dict[str, Any]:
+        seen = self.intensities
+        regions = {}
+        for name in ("inside", "outside"):
+            mixture: Any = getattr(self.fit.state.regions, name)
+            parts = mixture.components
+            columns = (parts.weights, parts.means, parts.scales, mixture.dofs)
+            regions[name] = [
+                dict(zip(("weight", "mean", "scale", "degrees_of_freedom"), map(float, row), strict=True))
+                for row in zip(*map(np.asarray, columns), strict=True)
+            ]
+        return {
+            "lumen": seen.filling,
+            "lumen_value": seen.lumen,
+            "bone_value": seen.bone,
+            "gain": seen.gain,
+            "offset": seen.offset,
+            **regions,
+        }
+
+
+def _pose(frame: Frame, cut: Frame | None) -> dict[str, Any]:
+    def plain(one: Frame | None) -> dict[str, Any] | None:
+        if one is None:
+            return None
+        return {"origin_ras_mm": np.asarray(one.origin).tolist(), "axes": np.asarray(one.axes).tolist()}
+
+    return {"frame": plain(frame), "cut": plain(cut)}

@@ -1,0 +1,147 @@
+"""The fit of a cochlea to its crop: many starts on a sample of the crop, then the best one on all voxels near it."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+from logishape.cochlea.appearance import paper_regions, tied_regions
+from logishape.cochlea.lumen import Intensities
+from logishape.cochlea.options import SegmentOptions
+from logishape.cochlea.reformat import Crop
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.vestibule import is_beyond
+from logishape.core.arrays import AnyArray
+from logishape.core.observation import Observation
+from logishape.core.status import Status
+from logishape.inference.batch import fit_starts
+from logishape.inference.fit import Fit, fit
+from logishape.inference.model import Model, State
+from logishape.inference.multistart import choose_starts
+from logishape.inference.options import FitOptions
+
+ROWS = 16384  # voxels of every fit: one size, one compilation; neighbours say nearly the same
+GROUP = 1  # starts in one program: the one that refines is then the same
+CHUNK = 32768
+NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
+FIRST_ANNEAL = 1.5
+NUM_CANDIDATES = 256
+SHARE_INSIDE = 0.1  # of a crop, about
+PAPER_START = np.array([0, 0, 0, 0, 0, 0, 4.0, 0.15, 0.6, 0.2])
+_SPREAD_MM, _SPREAD_RAD, _SPREAD_SD = 1.5, 0.5, 0.8  # of starts about the prior mean
+
+
+class Found(NamedTuple):
+    """The fit, what it saw, and the log joint that each start reached."""
+
+    model: Model
+    crop: Crop
+    intensities: Intensities
+    observation: Observation
+    fit: Fit
+    log_joints: Float[np.ndarray, " s"]
+
+    @property
+    def theta(self) -> Float[np.ndarray, " p"]:
+        """The best parameters."""
+        return np.asarray(self.fit.state.theta)
+
+
+def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
+    """The best of several fits on a sample of the crop, then refined on the voxels near its surface."""
+    cochlea = model.shape
+    assert isinstance(cochlea, Cochlea)
+    in_use = crop.is_covered & ~is_beyond(crop.points)
+    sample = observe(crop, in_use, options)
+    start = State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
+    chosen = choose_starts(model, sample, start, candidates(cochlea, options), options.num_starts)
+    starts = [State(theta, start.regions) for theta in chosen]
+    fits = fit_starts(model, sample, starts, FitOptions(anneal=(FIRST_ANNEAL,)), GROUP)
+    heights = np.array([_height(one) for one in fits])
+    best = fits[int(np.argmax(heights))]
+    refined, near = refine(model, crop, found, np.asarray(best.state.theta), options)
+    return Found(model, crop, found, near, refined, heights)
+
+
+def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
+    """The paper's way: one start, free mixtures, all voxels of the crop."""
+    theta = np.clip(PAPER_START, model.prior.lower, model.prior.upper)
+    observation = Observation.from_arrays(crop.points, crop.intensities, crop.is_covered.astype(float))
+    refined = fit(model, observation, State(theta, paper_regions(found)))
+    return Found(model, crop, found, observation, refined, np.array([_height(refined)]))
+
+
+def refine(
+    model: Model, crop: Crop, found: Intensities, theta: np.ndarray, options: SegmentOptions
+) -> tuple[Fit, Observation]:
+    """The fit from one start on the voxels near its surface, where the appearances learn too."""
+    cochlea = model.shape
+    assert isinstance(cochlea, Cochlea)
+    levels = level_at(cochlea, theta, crop.points)
+    near = crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
+    observation = observe(crop, near, options)
+    share = float(np.mean(levels[near] > 0)) if near.any() else 0.5
+    start = State(theta, tied_regions(found, *_worth(observation, share, options)))
+    (refined,) = fit_starts(model, observation, [start], FitOptions(), GROUP)
+    return refined, observation
+
+
+def fit_from(
+    model: Model, observation: Observation, theta: np.ndarray, found: Intensities, options: SegmentOptions
+) -> tuple[Fit, float]:
+    """The fit from one start on a sample of the crop, and the log joint it reached."""
+    start = State(theta, tied_regions(found, *_worth(observation, SHARE_INSIDE, options)))
+    (ended,) = fit_starts(model, observation, [start], FitOptions(anneal=(FIRST_ANNEAL,)), GROUP)
+    return ended, _height(ended)
+
+
+def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "m p"]:
+    """Starts about the prior mean: uniform in the pose, Gaussian in the rest, all in the box."""
+    rng, prior, mean = np.random.default_rng(options.seed), cochlea.prior(), cochlea.mean()
+    drawn = np.tile(mean, (NUM_CANDIDATES, 1))
+    drawn[:, :3] += rng.uniform(-_SPREAD_MM, _SPREAD_MM, (len(drawn), 3))
+    drawn[:, 3:6] += rng.uniform(-_SPREAD_RAD, _SPREAD_RAD, (len(drawn), 3))
+    sd = cochlea.sd()[6:]
+    drawn[:, 6:] += (
+        _SPREAD_SD
+        * np.where(np.isfinite(sd), sd, 0.25 * prior.widths[6:])
+        * rng.standard_normal((len(drawn), mean.size - 6))
+    )
+    inner = 1e-3 * prior.widths
+    return np.clip(drawn, prior.lower + inner, prior.upper - inner)
+
+
+def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions) -> Observation:
+    """At most `ROWS` of the voxels, always the same, padded to that size; together they weigh as much as all."""
+    (rows,) = np.nonzero(in_use)
+    weight = options.evidence
+    if rows.size > ROWS:
+        weight *= rows.size / ROWS
+        rows = np.sort(np.random.default_rng(0).choice(rows, ROWS, replace=False))
+    weights = np.full(rows.size, weight)
+    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
+
+
+def level_at(cochlea: Cochlea, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> np.ndarray:
+    """The level at any number of points, in pieces of one size: a single compilation serves all images."""
+    padded = np.pad(np.asarray(points, np.float32), ((0, -len(points) % CHUNK), (0, 0)), mode="edge")
+    pieces = [np.asarray(_level(cochlea, theta, padded[k : k + CHUNK])) for k in range(0, len(padded), CHUNK)]
+    return np.concatenate(pieces)[: len(points)]
+
+
+@eqx.filter_jit
+def _level(cochlea: Cochlea, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> jax.Array:
+    return cochlea.level(theta, points)
+
+
+def _height(ended: Fit) -> float:
+    is_shape = ended.status not in (Status.COLLAPSED, Status.REFUSED) and ended.log_joint.size
+    return float(ended.log_joint[-1]) if is_shape else -np.inf
+
+
+def _worth(observation: Observation, share_inside: float, options: SegmentOptions) -> tuple[float, float]:
+    """Pseudo-counts inside and outside, in the weight of voxels."""
+    total = options.worth * float(np.sum(observation.weights, dtype=float))
+    return total * share_inside, total * (1 - share_inside)
