@@ -17,7 +17,7 @@ def command(
     lumen: Annotated[str, typer.Option(help="fluid, air, or mixed (in turn).")] = "mixed",
     spacing: Annotated[float, typer.Option(help="Voxel size, mm.")] = 0.2,
     size: Annotated[float | None, typer.Option(help="Field of view, mm.")] = None,
-    point_spread: Annotated[float, typer.Option(help="SD of the point spread, mm.")] = 0.2,
+    point_spread: Annotated[float, typer.Option(help="SD of the point spread, mm.")] = 0.12,
     noise: Annotated[float, typer.Option(help="SD of the noise, HU.")] = 150.0,
     noise_correlation: Annotated[float, typer.Option(help="Smoothing SD of the noise, mm; 0 is white.")] = 0.12,
     gain: Annotated[float, typer.Option(help="Image units per HU.")] = 1.0,

@@ -31,7 +31,7 @@ class SegmentOptions:
     reference_length: float = 0.07
     label_length: float | None = None
     distance: Distance = "level"
-    free: tuple[str, ...] = ("section_scale",)
+    free: tuple[str, ...] = ("section_scale", "theta_max", "apex_offset")
     num_draws: int = 100
     seed: int = 0
     num_starts: int = 6

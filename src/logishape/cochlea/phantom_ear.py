@@ -41,6 +41,7 @@ class EarAnatomy:
     textures: Textures
     lumen_hu: float
     landmarks: dict[str, np.ndarray]
+    lining_mm: float
 
     @property
     def frame(self) -> Frame:
@@ -82,6 +83,10 @@ class EarAnatomy:
         spongy = np.flatnonzero(self._modiolus(points) > -width)
         grain = _SPONGY_HU + 220 * around.trabeculae.at(points[spongy])
         hu[spongy] = blend(hu[spongy], grain, cover(self._modiolus(points[spongy]), width))
+        # The labyrinth's own voxels end half a voxel before the distance from their centres does.
+        lining = np.flatnonzero(distance < self.lining_mm + width)
+        half = 0.5 * (hu[lining] + self.lumen_hu)
+        hu[lining] = blend(hu[lining], half, cover(self.lining_mm - (distance[lining] - 0.5 * width), width))
         inner = np.minimum(parts.auditory_canal.level(local), distance - _WALL_MM)
         return blend(hu, AIR_HU if self.lumen_hu < -400 else 30.0, cover(inner, width))
 
@@ -119,7 +124,8 @@ def draw_ear(options: PhantomOptions, seed: tuple[int, ...]) -> EarAnatomy:
         for name, at in places.items()
     }
     box, body, grains = _duct_box(cochlea, theta), _body_frame(cochlea, theta), Textures.draw(grain)
-    return EarAnatomy(cochlea, theta, box, body, draw_surroundings(around), grains, float(lumen_hu), marks)
+    parts, lumen = draw_surroundings(around), float(lumen_hu)
+    return EarAnatomy(cochlea, theta, box, body, parts, grains, lumen, marks, options.lining_mm)
 
 
 def mirror_frame(frame: Frame) -> Frame:

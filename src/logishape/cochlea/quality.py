@@ -6,13 +6,17 @@ import numpy as np
 
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.measurements import Measurement
-from logishape.cochlea.search import Found
+from logishape.cochlea.search import Found, level_at
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.status import Status
 from logishape.posterior import ShapePosterior
 
 USUAL_VOLUME = (40.0, 160.0)  # mm^3
 LEAST_OVERLAP = 0.75  # Dice of segmentation and fitted shape; cross-validated ones have 0.86 and more
-LEAST_COVERED = 0.97  # of the shape's voxels within the CT
+# Squared Mahalanobis distance of the form from the specimens' mean: theirs, cross-validated, reach 23.
+ODD_SHAPE, IMPOSSIBLE_SHAPE = 30.0, 60.0
+MISSING_MM3 = 1.0  # of the shape outside the CT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +50,17 @@ def _of_fit(found: Found, posterior: ShapePosterior | None) -> list[Flag]:
                 posterior is None,
             )
         )
+    surprise = shape_surprise(_shape(found), found.theta)
+    if surprise > ODD_SHAPE:
+        words = "no cochlea looks" if surprise > IMPOSSIBLE_SHAPE else "few cochleae look"
+        message = f"The fitted form is {np.sqrt(surprise):.1f} SD from the mean of the specimens; {words} like that."
+        flags.append(Flag("odd_shape", message, surprise > IMPOSSIBLE_SHAPE))
     return flags
+
+
+def _shape(found: Found) -> Cochlea:
+    assert isinstance(found.model.shape, Cochlea)
+    return found.model.shape
 
 
 def _of_image(found: Found) -> list[Flag]:
@@ -59,11 +73,9 @@ def _of_image(found: Found) -> list[Flag]:
         flags.append(Flag("not_hu", message, False))
     inside = found.crop.points[~found.crop.is_covered]
     if inside.size:
-        from logishape.cochlea.search import level_at
-
-        levels = level_at(found.model.shape, found.theta, inside)  # pyright: ignore[reportArgumentType]
+        levels = level_at(_shape(found), found.theta, inside)
         missing = np.count_nonzero(levels > 0) * 0.2**3
-        if missing > 1.0:
+        if missing > MISSING_MM3:
             flags.append(Flag("cut_field_of_view", f"{missing:.0f} mm3 of the cochlea lie outside the CT.", True))
     return flags
 

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.spatial.transform import Rotation
 
+from logishape.cochlea.calibration import PARAMETERS
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
 from logishape.core.arrays import AnyArray
@@ -42,6 +43,14 @@ def pose_surprise(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> float:
     """How far the fitted pose is from what careful landmarks leave: squared Mahalanobis distance, 6 on average."""
     offset = (np.asarray(theta) - cochlea.mean())[:6]
     return float(offset @ np.linalg.solve(np.asarray(cochlea.calibration.covariance)[:6, :6], offset))
+
+
+def shape_surprise(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> float:
+    """The same for the form: squared Mahalanobis distance of the parameters after the pose from their mean."""
+    offset = (np.asarray(theta) - cochlea.mean())[6:]
+    chosen = [PARAMETERS.index(name) for name in cochlea.parameter_names[6:]]
+    covariance = np.asarray(cochlea.calibration.covariance)[np.ix_(chosen, chosen)]
+    return float(offset @ np.linalg.solve(covariance, offset)) if np.all(np.isfinite(covariance)) else 0.0
 
 
 def frame_offset(one: Frame, other: Frame) -> tuple[float, float]:
