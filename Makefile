@@ -9,7 +9,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 .PHONY: demo test test-all lint bench lock clean help
 
 help:
-	@echo "make demo      run the ellipse experiment and write out/ellipse_circle.png"
+	@echo "make demo      make a phantom CT, segment its cochlea, score it; results and pictures in out/demo"
 	@echo "make test      lint, types, import rules and all tests but the slow studies"
 	@echo "make test-all  the same with the slow studies"
 	@echo "make bench     the engine's benchmarks (ratios measured side by side)"
@@ -22,7 +22,7 @@ help:
 	touch $@
 
 demo: .venv/.installed
-	$(BIN)/python examples/ellipse_circle.py --out out
+	$(BIN)/logishape demo --out out/demo --overwrite
 
 lint: .venv/.installed
 	$(BIN)/ruff format --check .

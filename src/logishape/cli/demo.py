@@ -22,7 +22,7 @@ def command(
     from logishape.cochlea.pipeline import Request, run
     from logishape.io import read_mask
     from logishape.metrics import compare
-    from logishape.report import write_page
+    from logishape.report import montage, write_page
 
     options = PhantomOptions(side="left", orientation="oblique", landmark_error_mm=0.3)
     folder = out / "phantom"
@@ -32,6 +32,8 @@ def command(
         marks = folder / "left" / "landmarks.json"
         request = Request(folder / "ct.nii.gz", out / "result", landmarks=marks, overwrite=overwrite)
         outcome = run(request, told, write_page)
+        told("drawing contours")
+        montage(outcome.result, outcome.scan.volume).savefig(out / "contours.png", dpi=110, facecolor="black")
     show_outcome(outcome)
     truth = read_mask(folder / "left" / "truth.nii.gz")
     rows = []
@@ -39,6 +41,7 @@ def command(
         found = compare(read_mask(outcome.folder / f"{name}.nii.gz"), truth)
         hd95, mean = (f"{value:.2f} mm" for value in (found.hd95 or 0.0, found.mean_surface_distance or 0.0))
         rows.append((words, f"{found.dice:.3f}", hd95, mean))
+    typer.echo(f"Contours on the CT: {out / 'contours.png'}")
     show_table("Against the phantom's truth", ("", "Dice", "HD95", "mean distance"), rows)
     if not outcome.result.is_trusted:
         raise typer.Exit(3)

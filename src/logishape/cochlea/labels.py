@@ -44,6 +44,12 @@ class Labels:
         whole[self.block] = values
         return Volume(whole, self.affine)
 
+    def on_block(self, name: str) -> Volume:
+        """One map on the block alone, where it lies in the world: small, whatever the size of the CT."""
+        affine = self.affine.copy()
+        affine[:3, 3] += affine[:3, :3] @ np.array([s.start for s in self.block])
+        return Volume(getattr(self, name), affine)
+
     def volume_mm3(self, name: str = "segmentation") -> float:
         """The volume of one of the masks."""
         return float(np.count_nonzero(getattr(self, name)) * abs(np.linalg.det(self.affine[:3, :3])))

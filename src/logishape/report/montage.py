@@ -39,7 +39,7 @@ def planes_of(result: CaseResult) -> list[Plane]:
 def montage(result: CaseResult, volume: Volume) -> Figure:
     """Six planes: segmentation solid, fitted shape dashed, 5 % to 95 % of the marginal probability shaded."""
     figure, panels = plt.subplots(2, 3, figsize=(12.6, 7.6), layout="constrained", facecolor="black")
-    maps = {name: result.labels.on_grid(name) for name in ("segmentation", "shape", "marginal")}
+    maps = {name: result.labels.on_block(name) for name in ("segmentation", "shape", "marginal")}
     seen = result.intensities
     window = (seen.lumen - 0.25 * seen.step, seen.bone + 0.25 * seen.step)
     for panel, plane in zip(panels.ravel(), planes_of(result), strict=True):
