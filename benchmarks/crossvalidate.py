@@ -60,7 +60,7 @@ def segment_specimen(name: str, out: Path, how: str, options: SegmentOptions) ->
     result = segment(scan.volume, pose, calibration=calibration, template=load_template(fold), options=options)
     seconds = time.perf_counter() - began
     target = out / name / result.side
-    outcome = Outcome(target, result, scan, complete_record(result, scan))
+    outcome = Outcome(target, result, scan, complete_record(result, scan, pose))
     with atomic_folder(target, overwrite=True) as temporary:
         write_case(temporary, outcome)
     return {**outcome.record, "seconds": seconds}
@@ -132,7 +132,7 @@ def validate_phantoms(count: int) -> None:
         frame = frame_from_points(ear.landmarks, ear.side, phantom.volume)
         result = segment(phantom.volume, frame, options=SegmentOptions(num_draws=10))
         agreements = [compare(result.labels.on_grid(name), ear.truth) for name in ("segmentation", "shape")]
-        row = (agreements[0].dice, agreements[0].hd95 or np.nan, agreements[1].dice)
+        row = (agreements[0].dice, np.nan if agreements[0].hd95 is None else agreements[0].hd95, agreements[1].dice)
         found.setdefault((side, lumen), []).append(row)
         report(f"phantom {seed}: {side} {lumen} Dice {row[0]:.3f}, shape {row[2]:.3f}, {result.fit.status.name}")
     rows = []
@@ -157,9 +157,8 @@ def main() -> None:
     if chosen.phantoms:
         validate_phantoms(chosen.phantoms)
         return
-    lengths: dict[str, Any] = {"reference_length": 0.1} if chosen.preset == "paper" else {}
     names = chosen.only or sorted(sum(FOLDS.values(), ()))
-    validate(names, chosen.out, chosen.pose, SegmentOptions(preset=chosen.preset, **lengths))
+    validate(names, chosen.out, chosen.pose, SegmentOptions(preset=chosen.preset))
 
 
 if __name__ == "__main__":

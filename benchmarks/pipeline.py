@@ -29,7 +29,7 @@ from logishape.report import write_page
 seconds = []
 for number in range(int(sys.argv[3])):
     told = Stages(is_quiet=True)
-    folder = Path(sys.argv[1])
+    folder = Path(sys.argv[1] + ("" if number == 0 else "-other"))
     marks = folder / "right" / "landmarks.json"
     request = Request(folder / "ct.nii.gz", sys.argv[2], landmarks=marks, overwrite=True)
     ready = time.perf_counter()
@@ -66,6 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         write_phantom(place / "phantom", make_phantom(seed=3))
+        write_phantom(place / "phantom-other", make_phantom(seed=4))
         runs: dict[str, list[dict[str, float]]] = {"first run": [], "second run": [], "another case": []}
         for number in range(repeats):
             cache = place / f"cache-{number}"

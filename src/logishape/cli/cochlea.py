@@ -61,8 +61,6 @@ def command(
 
     lengths = {"reference_length": reference_length, "label_length": label_length}
     options: Any = {name: value for name, value in lengths.items() if value is not None}
-    if preset == "paper":
-        options = {"reference_length": 0.1} | options
     request = Request(
         input=input,
         out=out,
@@ -76,7 +74,7 @@ def command(
     )
     with stages(is_quiet=as_json) as told:
         outcome = run(request, told, write_page)
-    for note in (*outcome.scan.notes, *outcome.result.notes):
+    for note in (*outcome.scan.notes, *outcome.scan.listing, *outcome.result.notes):
         told.console.print(f"  note: {note}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(outcome.record, indent=1))
@@ -91,11 +89,9 @@ def show_outcome(outcome: Any) -> None:
     result = outcome.result
     rows = [("Segmented volume", f"{result.labels.volume_mm3():.1f} mm³", "")]
     for name, m in result.measurements.items():
-        unit = UNITS[m.unit]
-        places = 2 if name in ("turns",) else 1
-        rows.append(
-            (NAMES[name], f"{m.value:.{places}f} {unit}".strip(), f"{m.lower:.{places}f} to {m.upper:.{places}f}")
-        )
+        places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
+        interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
+        rows.append((NAMES[name], f"{m.value:.{places}f} {unit}".strip(), interval))
     show_table(
         f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "value", "90 % interval"), rows
     )

@@ -39,7 +39,8 @@ def command(
     rows = []
     for name, words in (("segmentation", "Segmentation"), ("shape", "Fitted shape")):
         found = compare(read_mask(outcome.folder / f"{name}.nii.gz"), truth)
-        hd95, mean = (f"{value:.2f} mm" for value in (found.hd95 or 0.0, found.mean_surface_distance or 0.0))
+        distances = (found.hd95, found.mean_surface_distance)
+        hd95, mean = ("none" if value is None else f"{value:.2f} mm" for value in distances)
         rows.append((words, f"{found.dice:.3f}", hd95, mean))
     typer.echo(f"Contours on the CT: {out / 'contours.png'}")
     show_table("Against the phantom's truth", ("", "Dice", "HD95", "mean distance"), rows)

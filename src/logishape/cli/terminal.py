@@ -40,7 +40,7 @@ class Stages:
     def __init__(self, is_quiet: bool):
         from rich.console import Console
 
-        self.console = Console(stderr=True, quiet=is_quiet, highlight=False)
+        self.console = Console(stderr=True, quiet=is_quiet, highlight=False, markup=False)
         self.seconds: dict[str, float] = {}
         self._now: tuple[str, float] | None = None
         self._status: Any = None
@@ -54,11 +54,15 @@ class Stages:
             self._status = self.console.status(words)
             self._status.start()
 
-    def end(self) -> None:
-        """The last stage has ended."""
+    def stop(self) -> None:
+        """No spinner any more."""
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+    def end(self) -> None:
+        """The last stage has ended."""
+        self.stop()
         if self._now is not None:
             stage, began = self._now
             took = time.perf_counter() - began
@@ -70,12 +74,14 @@ class Stages:
 
 @contextlib.contextmanager
 def stages(is_quiet: bool) -> Iterator[Stages]:
-    """Stages that end with the block, whatever happens in it."""
+    """Stages that end with the block; one that fails is not told as done."""
     told = Stages(is_quiet)
     try:
         yield told
-    finally:
-        told.end()
+    except BaseException:
+        told.stop()
+        raise
+    told.end()
 
 
 def show_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from scipy import ndimage
 
 from logishape.appearance import Regions
+from logishape.cochlea.evaluation import PIECE, level_at
 from logishape.cochlea.frame import Frame
-from logishape.cochlea.search import CHUNK, level_at
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
 from logishape.core.errors import InputError
@@ -17,7 +17,7 @@ from logishape.core.volume import Volume
 from logishape.inference.model import Model, State
 from logishape.posterior.labels import mean_label_probability
 
-REACH = 1.2  # mm beyond the surface: farther out no intensity can make a voxel part of the cochlea
+REACH = 1.2  # mm beyond the surface, and at least six reference lengths: farther out no intensity has a say
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Labels:
     """Maps on the block of the CT around the cochlea, and the grid they belong to.
 
     segmentation: probability of at least one half, largest component. shape: inside of the fitted shape.
-    probability: p(Z = 1 | I, best parameters). marginal: the same with the shape's uncertainty integrated out. All
-    end at the cut to the vestibule.
+    probability: p(Z = 1 | I, best parameters). marginal: the same with the shape's uncertainty integrated out
+    (without a posterior it is the same map). All end at the cut to the vestibule.
     """
 
     grid_shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class Labels:
     segmentation: Bool[np.ndarray, "x y z"]
     shape: Bool[np.ndarray, "x y z"]
     probability: Float[np.ndarray, "x y z"]
-    marginal: Float[np.ndarray, "x y z"] | None
+    marginal: Float[np.ndarray, "x y z"]
 
     def on_grid(self, name: str) -> Volume:
         """One map on the CT's whole grid: zero outside the block; masks as 0 and 1 (uint8)."""
@@ -64,6 +64,11 @@ class Painter:
     cut: Frame | None
     label_length: float
 
+    @property
+    def reach(self) -> float:
+        """How far beyond the surface labels are looked at, mm."""
+        return max(REACH, 6 * self.label_length)
+
 
 def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray | None) -> Labels:
     """The maps of one cochlea; `draws` of the shape's posterior give the marginal one."""
@@ -71,14 +76,14 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray
     shape = tuple(s.stop - s.start for s in block)
     world = volume.to_world(index + np.array([s.start for s in block]))
     levels = level_at(painter.cochlea, theta, world)
-    is_kept = (levels > -REACH) & ~_is_cut(painter, world)
+    is_kept = (levels > -painter.reach) & ~_is_cut(painter, world)
     index, world, levels = index[is_kept], world[is_kept], levels[is_kept]
     rows = tuple(index.T)
     values = volume.data[block][rows]
     observation = Observation.from_arrays(world, values)
     probability = np.zeros(shape, np.float32)
     probability[rows] = _probability(painter, observation, theta[None])
-    marginal = None
+    marginal = probability
     if draws is not None:
         marginal = np.zeros(shape, np.float32)
         marginal[rows] = _probability(painter, observation, draws)
@@ -101,7 +106,7 @@ def largest_component(mask: Bool[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
 def _voxels_near(volume: Volume, painter: Painter, theta: np.ndarray) -> tuple[tuple[slice, ...], np.ndarray]:
     """The block of voxels around the shape, and the index of each of them in it."""
     lower, upper = painter.cochlea.extent(theta)
-    block = volume.index_bounds(lower - REACH, upper + REACH)
+    block = volume.index_bounds(lower - painter.reach, upper + painter.reach)
     shape = tuple(s.stop - s.start for s in block)
     if 0 in shape:
         raise InputError("expected the fitted cochlea inside the CT but it lies outside; check the landmarks.")
@@ -120,9 +125,9 @@ def _probability(painter: Painter, observation: Observation, draws: np.ndarray) 
     model = Model(painter.cochlea, painter.cochlea.prior(), painter.label_length)
     state = State(draws[0], painter.regions)
     pieces = []
-    for first in range(0, observation.num_voxels, CHUNK):
-        rows = slice(first, first + CHUNK)
+    for first in range(0, observation.num_voxels, PIECE):
+        rows = slice(first, first + PIECE)
         piece = Observation(observation.points[rows], observation.intensities[rows], observation.weights[rows])
-        found = mean_label_probability(model, piece.padded(CHUNK), state, draws)
+        found = mean_label_probability(model, piece.padded(PIECE), state, draws)
         pieces.append(found[: piece.num_voxels])
     return np.concatenate(pieces)

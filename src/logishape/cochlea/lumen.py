@@ -13,7 +13,7 @@ Filling = Literal["fluid", "air"]
 CENTRE, RADIUS = np.array([0.6, 0.2, 0.8]), 3.5  # mm: a ball that holds most of the cochlea and its walls
 USUAL_LUMEN, USUAL_BONE = {"fluid": 190.0, "air": -820.0}, 2130.0  # HU of the specimens
 AIR_BELOW = -400.0  # HU
-LEAST_STEP = 200.0  # between lumen and bone, or there is nothing to see
+LEAST_CONTRAST = 3.0  # the step from lumen to bone, in standard deviations of the values on its two sides
 GAIN_RANGE, LARGEST_OFFSET = (0.8, 1.25), 300.0  # beyond these the values are not Hounsfield units
 _NUM_BINS = 256
 
@@ -59,7 +59,7 @@ def find_intensities(crop: Crop) -> Intensities:
             "the landmarks."
         )
     lumen, bone = lumen_and_bone(values)
-    if not bone - lumen > LEAST_STEP * max(1e-3, np.ptp(np.percentile(values, [1, 99])) / 3000):
+    if not bone - lumen > LEAST_CONTRAST * _spread(values, 0.5 * (lumen + bone)):
         raise InputError(
             f"expected dark lumen in bright bone around the given pose but the values there, "
             f"{values.min():.0f} to {values.max():.0f}, have one mode; check the landmarks and that this is a CT."
@@ -106,7 +106,15 @@ def _filling(lumen: float, bone: float, crop: Crop) -> Filling:
     if as_fluid.looks_like_hu != as_air.looks_like_hu:
         return "fluid" if as_fluid.looks_like_hu else "air"
     darkest = float(np.percentile(crop.intensities[crop.is_covered], 0.5))
-    return "air" if lumen < AIR_BELOW or lumen - darkest < 0.25 * (bone - lumen) else "fluid"
+    if as_fluid.looks_like_hu:  # both do
+        return "air" if lumen < AIR_BELOW else "fluid"
+    return "air" if lumen - darkest < 0.25 * (bone - lumen) else "fluid"
+
+
+def _spread(values: np.ndarray, threshold: float) -> float:
+    """The standard deviation of values about the means of those below and above a threshold."""
+    sides = [values[values < threshold], values[values >= threshold]]
+    return float(np.sqrt(sum(np.square(side - side.mean()).sum() for side in sides if side.size) / values.size))
 
 
 def _noise(away: np.ndarray) -> float:

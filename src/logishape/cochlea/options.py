@@ -8,7 +8,7 @@ from logishape.cochlea.duct import FREE, Distance
 from logishape.core.errors import InputError
 
 Preset = Literal["default", "paper"]
-_PAPER_LABEL_LENGTH, _LABEL_LENGTH = 0.25, 0.2
+_LENGTHS = {"default": (0.07, 0.2), "paper": (0.1, 0.25)}  # mm: for the shape, for labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +17,8 @@ class SegmentOptions:
 
     preset: "paper" takes the paper's plain settings: uncalibrated sections, a box prior, one start, free mixtures
         over the whole crop, no cut to the vestibule.
-    reference_length: mm, for finding the shape. label_length: mm, for drawing labels; 0.2 (the paper's preset 0.25).
+    reference_length: mm, for finding the shape; 0.07 (the paper's preset 0.1). label_length: mm, for drawing labels;
+        0.2 (the paper's preset 0.25).
     distance: "level" or "exact", as in `Cochlea`.
     free: parameters beyond the ten of pose and spiral.
     num_draws: of the shape's posterior, for the marginal map and the intervals.
@@ -28,7 +29,7 @@ class SegmentOptions:
     """
 
     preset: Preset = "default"
-    reference_length: float = 0.07
+    reference_length: float | None = None
     label_length: float | None = None
     distance: Distance = "level"
     free: tuple[str, ...] = ("section_scale", "theta_max", "apex_offset")
@@ -43,8 +44,9 @@ class SegmentOptions:
             raise InputError(f"the preset must be default or paper but is {self.preset!r}; choose one.")
         if self.distance not in ("level", "exact"):
             raise InputError(f"the distance must be level or exact but is {self.distance!r}; choose one.")
-        if self.label_length is None:
-            object.__setattr__(self, "label_length", _PAPER_LABEL_LENGTH if self.is_paper else _LABEL_LENGTH)
+        for name, value in zip(("reference_length", "label_length"), _LENGTHS[self.preset], strict=True):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         if self.is_paper:
             object.__setattr__(self, "free", ())
             object.__setattr__(self, "evidence", 1.0)
@@ -57,6 +59,10 @@ class SegmentOptions:
         _check_whole("num_draws", self.num_draws, 10, 10_000)
         _check_whole("num_starts", self.num_starts, 1, 64)
         _check_whole("seed", self.seed, 0, 2**31 - 1)
+        for name in ("num_draws", "num_starts", "seed"):  # plain numbers, whatever kind was given
+            object.__setattr__(self, name, int(getattr(self, name)))
+        for name in ("reference_length", "label_length", "evidence", "worth"):
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def is_paper(self) -> bool:
@@ -64,9 +70,11 @@ class SegmentOptions:
         return self.preset == "paper"
 
     @property
-    def labels_at(self) -> float:
-        """The reference length of the labels, mm."""
-        return float(self.label_length or _LABEL_LENGTH)
+    def lengths(self) -> tuple[float, float]:
+        """The reference lengths (mm) of the shape and of the labels."""
+        assert self.reference_length is not None
+        assert self.label_length is not None
+        return self.reference_length, self.label_length
 
 
 def _check_range(name: str, value: object, low: float, high: float) -> None:

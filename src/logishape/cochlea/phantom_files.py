@@ -14,11 +14,17 @@ from logishape.io import atomic_folder, write_volume
 def write_phantom(folder: Path, phantom: Phantom, overwrite: bool = False) -> None:
     """`ct.nii.gz`, `phantom.json`, and `left`, `right` with truth, labyrinth, landmarks and parameters."""
     with atomic_folder(folder, overwrite) as temporary:
-        whole = np.round(phantom.volume.data).astype(np.int16)  # as scanners store it
-        write_volume(temporary / "ct.nii.gz", Volume(whole, phantom.volume.affine))
+        write_volume(temporary / "ct.nii.gz", _as_stored(phantom))
         _write_json(temporary / "phantom.json", {"seed": phantom.seed, "options": _plain(phantom.options)})
         for ear in phantom.ears:
             _write_ear(temporary / ear.side, ear)
+
+
+def _as_stored(phantom: Phantom) -> Volume:
+    """The CT in whole Hounsfield units, as scanners store it; as it is where values are others."""
+    data, options = phantom.volume.data, phantom.options
+    is_hu = options.hu_gain == 1 and options.hu_offset == 0 and np.abs(data).max() < 32000
+    return Volume(np.round(data).astype(np.int16), phantom.volume.affine) if is_hu else phantom.volume
 
 
 def _write_ear(folder: Path, ear: PhantomEar) -> None:

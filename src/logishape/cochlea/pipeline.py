@@ -2,12 +2,14 @@
 
 import dataclasses
 import datetime
+import hashlib
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 import logishape
@@ -21,7 +23,17 @@ from logishape.cochlea.segment import Progress, segment
 from logishape.cochlea.template import Template
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
-from logishape.io import Scan, atomic_folder, check_writable, read_landmarks, read_scan, write_stl, write_volume
+from logishape.io import (
+    NamedPoints,
+    Scan,
+    atomic_file,
+    atomic_folder,
+    check_writable,
+    read_landmarks,
+    read_scan,
+    write_stl,
+    write_volume,
+)
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
@@ -67,9 +79,10 @@ def run(
     tell = progress or (lambda _: None)
     _check_request(request)
     tell("read")
+    marks = None if request.landmarks is None else read_landmarks(request.landmarks)
     scan = read_scan(request.input, request.series)
     _check_spacing(scan.volume)
-    pose = find_pose(request, scan.volume)
+    pose = find_pose(request, marks, scan.volume)
     folder = Path(request.out) / pose.side
     if folder.exists() and not request.overwrite:
         raise InputError(f"{folder} is there already and would be lost; use --overwrite, or another folder.")
@@ -82,7 +95,7 @@ def run(
         progress=tell,
     )
     tell("write")
-    outcome = Outcome(folder, result, scan, complete_record(result, scan))
+    outcome = Outcome(folder, result, scan, complete_record(result, scan, pose))
     with atomic_folder(folder, request.overwrite) as temporary:
         write_case(temporary, outcome)
         if finish is not None:
@@ -97,10 +110,11 @@ def write_case(folder: Path, outcome: Outcome) -> None:
         write_volume(folder / f"{name}.nii.gz", result.labels.on_grid(name))
     write_stl(folder / "surface.stl", *result.surface())
     text = json.dumps(outcome.record, indent=1, allow_nan=False)
-    (folder / "result.json").write_text(text + "\n", encoding="utf-8")
+    with atomic_file(folder / "result.json") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def complete_record(result: CaseResult, scan: Scan) -> dict[str, Any]:
+def complete_record(result: CaseResult, scan: Scan, pose: Frame | Point) -> dict[str, Any]:
     """The result's record with what was read and by what; nothing in it names a person or a file."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = {
@@ -113,10 +127,25 @@ def complete_record(result: CaseResult, scan: Scan) -> dict[str, Any]:
             "spacing_mm": np.round(scan.volume.spacing, 6).tolist(),
             "notes": list(scan.notes),
         },
+        "pose": _plain_pose(pose),
+        "calibration_sha256": digest(result.cochlea.calibration),
         "time": now,
         "statement": RESEARCH_USE,
     }
     return {**result.record(), "provenance": provenance}
+
+
+def digest(calibration: Calibration) -> str:
+    """SHA-256 of a calibration's numbers: tells which one made a result."""
+    numbers = [np.ascontiguousarray(leaf, np.float64).tobytes() for leaf in jax.tree.leaves(calibration)]
+    return hashlib.sha256(b"".join(numbers)).hexdigest()
+
+
+def _plain_pose(pose: Frame | Point) -> dict[str, Any]:
+    """The pose that was given."""
+    if isinstance(pose, Point):
+        return {"point_ras_mm": np.asarray(pose.position, float).tolist()}
+    return {"origin_ras_mm": np.asarray(pose.origin).tolist(), "axes": np.asarray(pose.axes).tolist()}
 
 
 def _check_request(request: Request) -> None:
@@ -141,15 +170,14 @@ def _check_spacing(volume: Volume) -> None:
         )
 
 
-def find_pose(request: Request, volume: Volume) -> Frame | Point:
+def find_pose(request: Request, marks: NamedPoints | None, volume: Volume) -> Frame | Point:
     """The frame of the landmarks, or the point with its side."""
-    if request.landmarks is not None:
-        points = read_landmarks(request.landmarks)
-        if points.side is not None and request.side is not None and points.side != request.side:
+    if marks is not None:
+        if marks.side is not None and request.side is not None and marks.side != request.side:
             raise InputError(
-                f"the landmark file is of a {points.side} ear but the side given is {request.side}; correct one."
+                f"the landmark file is of a {marks.side} ear but the side given is {request.side}; correct one."
             )
-        return frame_from_points(points.points, request.side or points.side, volume)
+        return frame_from_points(marks.points, request.side or marks.side, volume)
     if request.side is None:
         raise InputError("a point alone does not say which ear it is; give --side left or --side right.")
     position = np.asarray(request.at, dtype=np.float64)

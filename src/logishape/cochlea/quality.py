@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 
+from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.measurements import Measurement
-from logishape.cochlea.search import Found, level_at
+from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.status import Status
@@ -16,6 +17,8 @@ USUAL_VOLUME = (40.0, 160.0)  # mm^3
 LEAST_OVERLAP = 0.75  # Dice of segmentation and fitted shape; cross-validated ones have 0.86 and more
 # Squared Mahalanobis distance of the form from the specimens' mean: theirs, cross-validated, reach 23.
 ODD_SHAPE, IMPOSSIBLE_SHAPE = 30.0, 60.0
+# Correlation with the template at the fitted pose; cross-validated specimens have 0.7 and more, phantoms 0.65.
+DOUBTFUL_LIKENESS, WRONG_LIKENESS = 0.65, 0.5
 MISSING_MM3 = 1.0  # of the shape outside the CT
 
 
@@ -29,10 +32,21 @@ class Flag:
 
 
 def find_flags(
-    found: Found, posterior: ShapePosterior | None, labels: Labels, measurements: dict[str, Measurement]
+    found: Found,
+    posterior: ShapePosterior | None,
+    labels: Labels,
+    measurements: dict[str, Measurement],
+    likeness: float,
 ) -> tuple[Flag, ...]:
-    """All flags that a result earns."""
-    return (*_of_fit(found, posterior), *_of_image(found), *_of_labels(labels, measurements))
+    """All flags that a result earns; `likeness` is that of the image to the template in the fitted frame."""
+    flags = [*_of_fit(found, posterior), *_of_image(found), *_of_labels(labels, measurements)]
+    if likeness < DOUBTFUL_LIKENESS:
+        message = (
+            f"The bone around the fitted pose resembles that of the specimens by {likeness:.2f} only (1 is the same, "
+            f"{DOUBTFUL_LIKENESS} and more are usual); check that this is the cochlea."
+        )
+        flags.append(Flag("likeness", message, likeness < WRONG_LIKENESS))
+    return tuple(flags)
 
 
 def _of_fit(found: Found, posterior: ShapePosterior | None) -> list[Flag]:

@@ -8,7 +8,7 @@ import numpy as np
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
-from logishape.cochlea.measurements import Measurement
+from logishape.cochlea.measurements import LEVEL, Measurement
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.quality import Flag
 from logishape.cochlea.shape import Cochlea
@@ -70,18 +70,18 @@ class CaseResult:
             "covariance": None if self.posterior is None else np.asarray(self.posterior.covariance).tolist(),
             "posterior": self._posterior(),
             "measurements": {
-                name: {"value": m.value, "lower": m.lower, "upper": m.upper, "level": 0.9, "unit": m.unit}
+                name: {"value": m.value, "lower": m.lower, "upper": m.upper, "level": LEVEL, "unit": m.unit}
                 for name, m in self.measurements.items()
             },
             "segmented_volume_mm3": self.labels.volume_mm3(),
             "shape_volume_mm3": self.labels.volume_mm3("shape"),
-            "reference_lengths_mm": {"fit": self.options.reference_length, "labels": self.options.labels_at},
+            "reference_lengths_mm": dict(zip(("fit", "labels"), self.options.lengths, strict=True)),
             "appearance": self._appearance(),
             "pose": _pose(self.cochlea.frame, self.cut),
             "fit": {
                 "steps": self.fit.num_steps,
                 "rounds": self.fit.num_rounds,
-                "newton_decrement": self.fit.decrement,
+                "newton_decrement": self.fit.decrement if np.isfinite(self.fit.decrement) else None,
                 "log_joint": np.asarray(self.fit.log_joint).tolist(),
                 "starts_log_joint": [float(x) if np.isfinite(x) else None for x in self.log_joints],
             },
@@ -96,11 +96,12 @@ class CaseResult:
         }
 
     def _posterior(self) -> dict[str, Any]:
-        fraction = self.options.evidence if self.posterior is None else self.posterior.effective_fraction
+        has_one = self.posterior is not None
+        fraction = self.posterior.effective_fraction if self.posterior is not None else 1.0
         return {
-            "kind": None if self.posterior is None else self.posterior.kind,
-            "effective_noise_fraction": self.options.evidence * fraction if not self.options.is_paper else fraction,
-            "draws": self.options.num_draws,
+            "kind": self.posterior.kind if self.posterior is not None else None,
+            "effective_noise_fraction": self.options.evidence * fraction,
+            "draws": self.options.num_draws if has_one else 0,
         }
 
     def _appearance(self) -> dict[str, Any]:

@@ -2,18 +2,16 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
 from logishape.cochlea.appearance import paper_regions, tied_regions
+from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.reformat import Crop
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
-from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
 from logishape.core.status import Status
 from logishape.inference.batch import fit_starts
@@ -24,7 +22,6 @@ from logishape.inference.options import FitOptions
 
 ROWS = 16384  # voxels of every fit: one size, one compilation; neighbours say nearly the same
 GROUP = 1  # starts in one program: the one that refines is then the same
-CHUNK = 32768
 NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
 FIRST_ANNEAL = 1.5
 NUM_CANDIDATES = 256
@@ -82,19 +79,10 @@ def refine(
     levels = level_at(cochlea, theta, crop.points)
     near = crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
     observation = observe(crop, near, options)
-    share = float(np.mean(levels[near] > 0)) if near.any() else 0.5
+    share = float(np.mean(levels[near] > 0))
     start = State(theta, tied_regions(found, *_worth(observation, share, options)))
     (refined,) = fit_starts(model, observation, [start], FitOptions(), GROUP)
     return refined, observation
-
-
-def fit_from(
-    model: Model, observation: Observation, theta: np.ndarray, found: Intensities, options: SegmentOptions
-) -> tuple[Fit, float]:
-    """The fit from one start on a sample of the crop, and the log joint it reached."""
-    start = State(theta, tied_regions(found, *_worth(observation, SHARE_INSIDE, options)))
-    (ended,) = fit_starts(model, observation, [start], FitOptions(anneal=(FIRST_ANNEAL,)), GROUP)
-    return ended, _height(ended)
 
 
 def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "m p"]:
@@ -122,18 +110,6 @@ def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions)
         rows = np.sort(np.random.default_rng(0).choice(rows, ROWS, replace=False))
     weights = np.full(rows.size, weight)
     return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
-
-
-def level_at(cochlea: Cochlea, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> np.ndarray:
-    """The level at any number of points, in pieces of one size: a single compilation serves all images."""
-    padded = np.pad(np.asarray(points, np.float32), ((0, -len(points) % CHUNK), (0, 0)), mode="edge")
-    pieces = [np.asarray(_level(cochlea, theta, padded[k : k + CHUNK])) for k in range(0, len(padded), CHUNK)]
-    return np.concatenate(pieces)[: len(points)]
-
-
-@eqx.filter_jit
-def _level(cochlea: Cochlea, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> jax.Array:
-    return cochlea.level(theta, points)
 
 
 def _height(ended: Fit) -> float:

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from logishape.cochlea.calibration import Calibration
+from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Painter, paint
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.measurements import measure
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.pose import Point, frame_at
+from logishape.cochlea.pose import LEAST_SCORE, Point, frame_at, likeness
 from logishape.cochlea.quality import find_flags
 from logishape.cochlea.reformat import reformat
 from logishape.cochlea.result import CaseResult
@@ -34,14 +34,13 @@ class Setting(NamedTuple):
     """What stays the same throughout a segmentation."""
 
     options: SegmentOptions
-    calibration: Calibration | None
+    calibration: Calibration
     template: Template
     progress: Progress
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
         """The shape in a frame, with this calibration and these options."""
-        options = self.options
-        return Cochlea(frame, options.free, self.calibration, options.preset, options.distance)
+        return Cochlea(frame, self.options.free, self.calibration, distance=self.options.distance)
 
 
 class Fitted(NamedTuple):
@@ -50,7 +49,7 @@ class Fitted(NamedTuple):
     found: Found
     frame: Frame
     cut: Frame | None
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def segment(
@@ -69,7 +68,7 @@ def segment(
     of `STAGES` as it begins. Same volume, pose, options and calibration: same numbers.
     """
     options, template = options or SegmentOptions(), template or load_template()
-    setting = Setting(options, calibration, template, progress or (lambda _: None))
+    setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
     volume = check_ct(volume)
     setting.progress("pose")
     if not isinstance(pose, Frame | Point):
@@ -84,9 +83,9 @@ def segment(
     cochlea = setting.cochlea(fitted.frame)
     setting.progress("posterior")
     posterior = _posterior(found, setting.options)
-    draws = theta[None] if posterior is None else _draws(posterior, setting.options)
+    draws = None if posterior is None else _draws(posterior, setting.options)
     setting.progress("labels")
-    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.labels_at)
+    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
     labels = paint(volume, painter, theta, draws)
     setting.progress("measurements")
     measurements = measure(cochlea, theta, draws)
@@ -100,10 +99,18 @@ def segment(
         cut=fitted.cut,
         labels=labels,
         measurements=measurements,
-        flags=find_flags(found, posterior, labels, measurements),
+        flags=find_flags(found, posterior, labels, measurements, _likeness(volume, fitted, setting)),
         notes=fitted.notes,
         options=setting.options,
     )
+
+
+def _calibration(given: Calibration | None, options: SegmentOptions) -> Calibration:
+    if options.is_paper and given is not None:
+        raise InputError("the paper's preset has sections of its own but a calibration was given too; leave one out.")
+    if given is not None:
+        return given
+    return paper_calibration() if options.is_paper else load_calibration()
 
 
 def check_ct(volume: Volume) -> Volume:
@@ -128,12 +135,13 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
     """
     found = _fit_in(volume, given, setting)
     if setting.options.is_paper:
-        return Fitted(found, given, None, ())
+        return Fitted(found, given, None)
     if are_landmarks and _is_believable(found):
-        return Fitted(found, given, given, ())
+        return Fitted(found, given, given)
     frame = frame_of_model(setting.cochlea(given), found.theta)
     found = _fit_in(volume, frame, setting)
-    if are_landmarks and not _is_believable(found):
+    again = Fitted(found, frame, frame)
+    if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) >= LEAST_SCORE):
         middle = np.asarray(given.to_world(np.asarray(setting.cochlea().calibration.centre)[None]))[0]
         frame = frame_at(volume, Point(middle, given.side), setting.template)
         found = _fit_in(volume, frame, setting)
@@ -144,6 +152,14 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
         "the cut to the vestibule follows the fitted cochlea."
     )
     return Fitted(found, frame, cut, (note,) if are_landmarks else ())
+
+
+def _likeness(volume: Volume, fitted: Fitted, setting: Setting) -> float:
+    """How much the bone around the fitted pose resembles that of the specimens."""
+    own = frame_of_model(setting.cochlea(fitted.frame), fitted.found.theta)
+    return likeness(
+        volume, fitted.frame if setting.options.is_paper else own, setting.template, fitted.found.intensities
+    )
 
 
 def _is_believable(found: Found) -> bool:
@@ -157,7 +173,7 @@ def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     """The fit in the coordinates of a frame, where both sides look alike."""
     shape, options = setting.cochlea(), setting.options
     crop = reformat(volume, frame)
-    model = Model(shape, shape.prior(gaussian=not options.is_paper), options.reference_length)
+    model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
 

@@ -31,7 +31,7 @@ def read_dicom_folder(folder: Path, series: str | None = None) -> FileImage:
     if found.num_outside:
         notes.append(f"Links that lead out of the folder, not followed: {found.num_outside}.")
     image = _read_slices(found.slices, series)
-    return FileImage(image.data, image.affine, (*notes, *image.notes))
+    return FileImage(image.data, image.affine, (*notes, *image.notes), image.listing)
 
 
 def read_dicom_file(path: Path, series: str | None = None) -> FileImage:
@@ -51,7 +51,7 @@ def read_dicom_file(path: Path, series: str | None = None) -> FileImage:
 
 
 def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
-    chosen, notes = choose(make_stacks(slices), series)
+    chosen, notes, listing = choose(make_stacks(slices), series)
     single, duplicate_notes = _drop_duplicates(sort_slices(chosen.slices))
     if len(single) < FEWEST_SLICES:
         raise InputError(
@@ -63,7 +63,7 @@ def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
     data = np.empty((single[0].columns, single[0].rows, len(single)), dtype=np.float32, order="F")
     for k, pixels in enumerate(read_pixels(single)):
         data[:, :, k] = pixels.T
-    return FileImage(data, affine, (*notes, *duplicate_notes, *place_notes, *_value_notes(single)))
+    return FileImage(data, affine, (*notes, *duplicate_notes, *place_notes, *_value_notes(single)), listing)
 
 
 def _drop_duplicates(levels: list[list[Slice]]) -> tuple[list[Slice], tuple[str, ...]]:

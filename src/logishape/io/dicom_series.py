@@ -71,8 +71,11 @@ def make_stacks(slices: Sequence[Slice]) -> list[Stack]:
     return sorted(stacks, key=lambda stack: (bool(stack.problem), -stack.num_voxels, stack.uid))
 
 
-def choose(stacks: list[Stack], series: str | None) -> tuple[Stack, tuple[str, ...]]:
-    """The stack that is meant, the largest usable one unless `series` names another, and notes on the choice."""
+def choose(stacks: list[Stack], series: str | None) -> tuple[Stack, tuple[str, ...], tuple[str, ...]]:
+    """The stack that is meant, the largest usable one unless `series` names another; notes; and a listing of all.
+
+    Descriptions are free text and may name a person: they are in the listing, never in the notes.
+    """
     named = stacks if series is None else _find(stacks, series.strip())
     chosen = named[0]
     if chosen.problem:
@@ -85,16 +88,16 @@ def choose(stacks: list[Stack], series: str | None) -> tuple[Stack, tuple[str, .
         )
     others = [stack for stack in stacks if stack is not chosen]
     if not others:
-        return chosen, ()
+        return chosen, (), ()
     how = "the largest CT volume" if series is None else "as asked for"
-    notes = [f"Of {len(stacks)} stacks of slices this one was read, {how}: {chosen.summary}."]
-    notes.append(f"Not read: {_list(others, stacks)}.")
+    notes = [f"Of {len(stacks)} stacks of slices one was read, {how}."]
     num_split = sum(len(stack.slices) for stack in others if stack.uid == chosen.uid)
     if num_split:
         notes.append(
             f"Slices of the same series split off because they differ in kind, size or direction: {num_split}."
         )
-    return chosen, tuple(notes)
+    listing = (f"Read: {chosen.summary}.", f"Not read: {_list(others, stacks)}.")
+    return chosen, tuple(notes), listing
 
 
 def _find(stacks: list[Stack], series: str) -> list[Stack]:

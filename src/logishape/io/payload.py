@@ -17,11 +17,15 @@ LARGEST_RATIO = 1100  # deflate packs at most 1032 bytes into one; a header that
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileImage:
-    """What a file says of a 3D image: single-precision values (x, y, z), the RAS affine and what was assumed."""
+    """What a file says of a 3D image: single-precision values (x, y, z), the RAS affine and what was assumed.
+
+    `listing` names the series that were there, for a person to choose from.
+    """
 
     data: np.ndarray
     affine: np.ndarray
     notes: tuple[str, ...]
+    listing: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

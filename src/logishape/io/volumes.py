@@ -32,13 +32,15 @@ class Scan:
     """An image as it was read: the volume, what was assumed, chosen or repaired, and a fingerprint.
 
     `kind` is "nifti", "nrrd", "metaimage" or "dicom". `digest` is the SHA-256 of values and affine, so it knows
-    nothing of names or dates in the file.
+    nothing of names or dates in the file. `listing` tells a person which DICOM series were there; it holds their
+    descriptions, which may name somebody, so it is not for records.
     """
 
     volume: Volume
     notes: tuple[str, ...]
     kind: str
     digest: str
+    listing: tuple[str, ...] = ()
 
 
 def read_scan(path: str | os.PathLike[str], series: str | None = None) -> Scan:
@@ -60,7 +62,7 @@ def read_scan(path: str | os.PathLike[str], series: str | None = None) -> Scan:
     if low == high:
         raise InputError(f"{name} should show something but every voxel is {low:g}; export it again.")
     volume = Volume(image.data, image.affine + 0.0)  # no minus zeros
-    return Scan(volume, image.notes, kind, _digest(volume))
+    return Scan(volume, image.notes, kind, _digest(volume), image.listing)
 
 
 def read_volume(path: str | os.PathLike[str], series: str | None = None) -> Volume:
@@ -69,13 +71,14 @@ def read_volume(path: str | os.PathLike[str], series: str | None = None) -> Volu
 
 
 def read_mask(path: str | os.PathLike[str]) -> Volume:
-    """The voxels of a label image (.nii, .nrrd, .mha) that are not zero, as true and false; none may be set."""
+    """The voxels of an image with one label (.nii, .nrrd, .mha) that are not zero, as true and false."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"a mask should be one file but {path} is a folder; save it as .nii.gz, .nrrd or .mha.")
     _, image = _read(path, None)
     _check_finite(image.data, image.data.min(), image.data.max(), path.name)
     mask = np.empty(image.data.shape, dtype=bool, order="F")
+    found: set[float] = set()
     for k in range(image.data.shape[2]):  # a plane at a time, to hold no second image
         labels = image.data[:, :, k]
         if not np.array_equal(labels, np.round(labels)):
@@ -84,6 +87,13 @@ def read_mask(path: str | os.PathLike[str]) -> Volume:
                 f"{labels.max():g}; threshold it first."
             )
         mask[:, :, k] = labels != 0
+        chosen = labels[mask[:, :, k]]
+        found |= {float(chosen.min()), float(chosen.max())} if chosen.size else set()
+    if len(found) > 1:
+        raise InputError(
+            f"{path.name} should hold one label but holds several, from {min(found):g} to {max(found):g}; save the "
+            "one that is meant."
+        )
     return Volume(mask, image.affine + 0.0)
 
 

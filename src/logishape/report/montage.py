@@ -2,10 +2,6 @@
 
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -25,20 +21,22 @@ def planes_of(result: CaseResult) -> list[Plane]:
     middle = np.asarray(frame.to_world(_MIDDLE[None]))[0]
     x, y, z = axes
     right, front, up = np.eye(3)
+    mirrored = ", mirrored" if result.side == "left" else ""
     # Radiological habit: the patient's right is on the left of axial and coronal pictures.
     return [
         Plane("axial", middle, -right, front, _HALF),
         Plane("coronal", middle, -right, up, _HALF),
         Plane("sagittal", middle, -front, up, _HALF),
-        Plane("basal turn, seen along the axis", middle, x, y, _HALF),
+        Plane(f"basal turn, seen along the axis{mirrored}", middle, x, y, _HALF),
         Plane("mid-modiolar", middle, x, z, _HALF),
-        Plane("mid-modiolar, across", middle, y, z, _HALF),
+        Plane(f"mid-modiolar, across{mirrored}", middle, y, z, _HALF),
     ]
 
 
 def montage(result: CaseResult, volume: Volume) -> Figure:
     """Six planes: segmentation solid, fitted shape dashed, 5 % to 95 % of the marginal probability shaded."""
-    figure, panels = plt.subplots(2, 3, figsize=(12.6, 7.6), layout="constrained", facecolor="black")
+    figure = Figure(figsize=(12.6, 7.6), layout="constrained", facecolor="black")  # of no window, of no backend
+    panels = np.asarray(figure.subplots(2, 3))
     maps = {name: result.labels.on_block(name) for name in ("segmentation", "shape", "marginal")}
     seen = result.intensities
     window = (seen.lumen - 0.25 * seen.step, seen.bone + 0.25 * seen.step)

@@ -5,10 +5,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 from jinja2 import Environment
 
 from logishape.cochlea.pipeline import Outcome
+from logishape.io import atomic_file
 from logishape.report.montage import montage
 
 WORDS = {
@@ -46,7 +46,8 @@ img { width: 100%; height: auto; background: black; }
 <table><tr><th></th><th>value</th><th>90 % interval</th></tr>
 <tr><td>Segmented volume</td><td>{{ '%.1f' % r.segmented_volume_mm3 }} mm³</td><td></td></tr>
 {% for name, m in r.measurements.items() %}<tr><td>{{ words[name] }}</td>
-<td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td><td>{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}</td></tr>
+<td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td>
+<td>{% if m.lower is not none %}{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}{% endif %}</td></tr>
 {% endfor %}</table>
 <p class="small">Intervals take the fitted model for true; their coverage on CT has not been tested yet.</p>
 <h2>Parameters of the shape</h2>
@@ -67,7 +68,8 @@ Input {{ r.provenance.input.format }}, SHA-256 {{ r.provenance.input.sha256 }}; 
 
 def write_page(folder: Path, outcome: Outcome) -> None:
     """Writes `report.html` into a folder of results."""
-    (folder / "report.html").write_text(page(outcome), encoding="utf-8")
+    with atomic_file(folder / "report.html") as temporary:
+        temporary.write_text(page(outcome), encoding="utf-8")
 
 
 def page(outcome: Outcome) -> str:
@@ -81,5 +83,4 @@ def _as_png(figure: Any) -> str:
     """A figure as base64 PNG, the same bytes for the same figure."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110, facecolor=figure.get_facecolor(), metadata={"Software": None})
-    plt.close(figure)
     return base64.b64encode(buffer.getvalue()).decode("ascii")

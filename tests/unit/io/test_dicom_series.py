@@ -25,7 +25,7 @@ def two_series(tmp_path):
 def test_the_largest_is_read_and_the_others_listed(two_series):
     scan = read_scan(two_series)
     assert (scan.kind, scan.volume.shape) == ("dicom", (9, 8, 14))
-    text = " ".join(scan.notes)
+    text = " ".join((*scan.notes, *scan.listing))
     for word in ("largest", UID, OTHER, "'soft'", "9 x 8 x 10", "9 x 8 x 14", "(2)"):
         assert word in text
     assert "\n" not in text
@@ -54,7 +54,7 @@ def test_other_directions_sizes_and_localisers_are_split_off(tmp_path):
     save(tmp_path / "scout", make_series(ct(shape=(9, 8, 2)), ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"]))
     scan = read_scan(tmp_path)
     np.testing.assert_array_equal(scan.volume.data, ct(shape=(9, 8, 12)).data - 1024.0)
-    text = " ".join(scan.notes)
+    text = " ".join((*scan.notes, *scan.listing))
     assert "direction: 14." in text  # 9 + 3 + 2
     assert "localiser" in text
     assert read_scan(tmp_path, series="2").volume.shape == (9, 8, 9)
@@ -87,7 +87,7 @@ def test_what_is_no_ct_volume(tmp_path, changes, word):
         read_scan(tmp_path)
     save(tmp_path / "good", make_series(ct(), SeriesInstanceUID="1.2.3"))
     scan = read_scan(tmp_path)
-    assert any(word in note for note in scan.notes)
+    assert any(word in note for note in scan.listing)
     with refused(word, "chosen"):
         read_scan(tmp_path, series=UID)
 
