@@ -12,8 +12,8 @@ from logishape.cochlea.labels import Painter, paint
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.measurements import measure
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.pose import LEAST_SCORE, Point, frame_at, likeness
-from logishape.cochlea.quality import find_flags
+from logishape.cochlea.pose import Point, frame_at, likeness
+from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import reformat
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
@@ -141,7 +141,7 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
     frame = frame_of_model(setting.cochlea(given), found.theta)
     found = _fit_in(volume, frame, setting)
     again = Fitted(found, frame, frame)
-    if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) >= LEAST_SCORE):
+    if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
         middle = np.asarray(given.to_world(np.asarray(setting.cochlea().calibration.centre)[None]))[0]
         frame = frame_at(volume, Point(middle, given.side), setting.template)
         found = _fit_in(volume, frame, setting)
