@@ -1,6 +1,7 @@
 """Segment the twelve specimens, each with what was calibrated without its fold, and score them by the yardstick.
 
     python benchmarks/crossvalidate.py [--out DIR] [--pose landmarks|point|rough] [--preset paper] [--only F01 T01]
+        [--part segment|score]
     python benchmarks/crossvalidate.py --phantoms 50
 
 Each specimen is segmented from its CT file by the same code as `logishape cochlea`, with the table of sections, the
@@ -95,13 +96,20 @@ def mean_rows(rows: dict[tuple[str, str], dict[str, float]], names: list[str], l
     return table
 
 
-def validate(names: list[str], out: Path, how: str, options: SegmentOptions) -> None:
-    """Segments, scores and prints tables, air- and fluid-filled apart."""
+def segment_all(names: list[str], out: Path, how: str, options: SegmentOptions) -> None:
+    """Segments the specimens and keeps how each fit ended."""
     records = {}
     for name in names:
         records[name] = segment_specimen(name, out, how, options)
         one = records[name]
         report(f"{name}: {one['status']}, {one['seconds']:.1f} s, flags {[flag['name'] for flag in one['flags']]}")
+    kept = ("status", "flags", "notes", "seconds")
+    summary = {name: {key: one[key] for key in kept} for name, one in records.items()}
+    (out / "records.json").write_text(json.dumps(summary, indent=1))
+
+
+def print_scores(names: list[str], out: Path, how: str) -> None:
+    """Scores what was segmented and prints tables, air- and fluid-filled apart."""
     header = ["specimens", "truth", "n", "Dice", "precision", "HD95", "HD100", "mean distance", "worst Dice", "spill"]
     groups = {"all": names, "air": [n for n in names if n in AIR], "fluid": [n for n in names if n not in AIR]}
     for mask, words in (("segmentation", "Posterior segmentation"), ("shape", "Fitted shape")):
@@ -114,10 +122,6 @@ def validate(names: list[str], out: Path, how: str, options: SegmentOptions) -> 
             for (name, kind), row in sorted(rows.items())
         ]
         print_table(f"{words}, each", ["specimen", "truth", "Dice", "HD95", "mean distance", "spill"], each, [])
-    summary = {
-        name: {key: one[key] for key in ("status", "flags", "notes", "seconds")} for name, one in records.items()
-    }
-    (out / "records.json").write_text(json.dumps(summary, indent=1))
 
 
 def validate_phantoms(count: int) -> None:
@@ -152,13 +156,17 @@ def main() -> None:
     parser.add_argument("--pose", choices=("landmarks", "point", "rough"), default="landmarks")
     parser.add_argument("--preset", choices=("default", "paper"), default="default")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--part", choices=("both", "segment", "score"), default="both")
     parser.add_argument("--phantoms", type=int, default=0)
     chosen = parser.parse_args()
     if chosen.phantoms:
         validate_phantoms(chosen.phantoms)
         return
     names = chosen.only or sorted(sum(FOLDS.values(), ()))
-    validate(names, chosen.out, chosen.pose, SegmentOptions(preset=chosen.preset))
+    if chosen.part != "score":
+        segment_all(names, chosen.out, chosen.pose, SegmentOptions(preset=chosen.preset))
+    if chosen.part != "segment":
+        print_scores(names, chosen.out, chosen.pose)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,8 @@ def test_a_single_slice_asks_for_the_folder(tmp_path):
 
 def test_nobody_is_named(two_series):
     """Neither notes nor errors carry a name, an identifier or a birth date."""
-    texts = list(read_scan(two_series).notes)
+    scan = read_scan(two_series)
+    texts = [*scan.notes, *scan.listing]
     slices = make_series(ct(shape=(9, 8, 20)), SeriesInstanceUID="1.9.9")
     save(two_series / "gap", slices[:9] + slices[11:])
     for series in ("nobody", "1.9.9"):
@@ -176,6 +177,9 @@ def test_nobody_is_named(two_series):
         except ValueError as error:
             texts.append(str(error))
     assert len(texts) > 3
+    # A description is free text: where it is shown to choose by, it is not among the notes, which go into records.
+    assert scan.listing
+    assert not any("UID" in note or "'" in note for note in scan.notes)
     for secret in (*NAME.split("^"), "SCUTARI", "1820"):
         assert not any(secret in text for text in texts)
 

@@ -146,13 +146,16 @@ def test_constant_and_thin_images(tmp_path, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_masks(tmp_path, name):
     labels = (np.arange(720).reshape(9, 8, 10) % 7).astype(np.uint8)
-    write_volume(tmp_path / name, numbered().with_data(labels))
+    write_volume(tmp_path / name, numbered().with_data((3 * (labels > 4)).astype(np.uint8)))
     mask = read_mask(tmp_path / name)
     assert mask.data.dtype == bool
-    np.testing.assert_array_equal(mask.data, labels != 0)
+    np.testing.assert_array_equal(mask.data, labels > 4)
     np.testing.assert_allclose(mask.affine, numbered().affine, rtol=1e-6, atol=1e-6)
     write_volume(tmp_path / name, numbered().with_data(np.zeros((9, 8, 10), dtype=bool)))
     assert not read_mask(tmp_path / name).data.any()
+    write_volume(tmp_path / name, numbered().with_data(labels))
+    with refused(name, "one label", "from 1 to 6"):
+        read_mask(tmp_path / name)
     write_volume(tmp_path / name, numbered().with_data(labels / 2))
     with refused(name, "whole numbers", "threshold"):
         read_mask(tmp_path / name)
