@@ -1,7 +1,7 @@
 # `make demo` and `make test` install all they need into .venv; nothing else is touched.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 # Tests re-use compiled programs between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax-cache
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1

@@ -105,6 +105,7 @@ def test_your_own_shape():
     assert volume == pytest.approx(np.pi * 9 * np.sqrt(144 + 25 + 9) + 4 / 3 * np.pi * 27, rel=0.05)
 
 
+@pytest.mark.slow
 def test_supervised_appearance():
     alone, together, fit, _ = load_example("supervised_appearance").run()
     assert fit.status is ls.Status.CONVERGED
@@ -112,6 +113,7 @@ def test_supervised_appearance():
     assert alone < 0.9
 
 
+@pytest.mark.slow
 def test_circle_or_ellipse(tmp_path):
     example = load_example("circle_or_ellipse")
     experiment = example.run(ratios=(1.0, 1.5), num_images=2)
@@ -125,6 +127,7 @@ def test_circle_or_ellipse(tmp_path):
     check_figure(example, experiment, tmp_path)
 
 
+@pytest.mark.slow
 def test_coins(tmp_path):
     example = load_example("coins")
     experiment = example.run()

@@ -22,6 +22,7 @@ def rod_in_the_plane() -> FitCase:
     return FitCase(model, ls.Observation.from_arrays(points, intensities, dtype=np.float64), start, truth)
 
 
+@pytest.mark.slow  # test_levelset.py has the same without a pose
 def test_modes_and_pose_are_found_in_a_noisy_image():
     case = rod_in_the_plane()
     found = ls.fit(case.model, case.observation, case.start).check()

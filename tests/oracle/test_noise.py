@@ -219,6 +219,7 @@ def test_weights_of_zero_do_not_count():
     )
 
 
+@pytest.mark.slow
 def test_fixed_appearances_in_many_pieces(monkeypatch):
     """Nothing is learnt, so the appearances' scores have no column, in one piece or in several."""
     case = ellipse_case()

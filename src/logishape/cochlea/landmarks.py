@@ -23,6 +23,7 @@ _NAMES = {
     "round window": ("rw", "round window", "roundwindow"),
 }
 _APEX_MM, _WINDOW_MM = (1.5, 6.0), (3.0, 9.0)  # from the base centre; specimens have 2.6-3.3 and 5.4-6.7
+_WINDOW_TO_APEX = 1.1  # ratio of these distances; specimens have 1.7 and more
 _ANGLE_DEGREES = (45.0, 135.0)  # between apex and round window; specimens have 83-95
 
 
@@ -81,6 +82,11 @@ def _check_distances(centre: np.ndarray, apex: np.ndarray, window: np.ndarray) -
                 f"the {name} should lie {low:g} to {high:g} mm from the base centre but lies {value:.1f} mm from it; "
                 "check the landmarks' names and that they are in millimetres."
             )
+    if np.linalg.norm(out) < _WINDOW_TO_APEX * np.linalg.norm(up):
+        raise InputError(
+            "the round window should lie farther from the base centre than the apex but they lie at "
+            f"{np.linalg.norm(out):.1f} and {np.linalg.norm(up):.1f} mm; check that their names are not exchanged."
+        )
     angle = np.degrees(np.arccos(np.clip(up @ out / (np.linalg.norm(up) * np.linalg.norm(out)), -1, 1)))
     if not _ANGLE_DEGREES[0] <= angle <= _ANGLE_DEGREES[1]:
         raise InputError(

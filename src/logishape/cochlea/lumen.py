@@ -13,6 +13,7 @@ Filling = Literal["fluid", "air"]
 CENTRE, RADIUS = np.array([0.6, 0.2, 0.8]), 3.5  # mm: a ball that holds most of the cochlea and its walls
 USUAL_LUMEN, USUAL_BONE = {"fluid": 190.0, "air": -820.0}, 2130.0  # HU of the specimens
 AIR_BELOW = -400.0  # HU
+LEAST_STEP = 1.0  # image values: less is rounding
 LEAST_CONTRAST = 3.0  # the step from lumen to bone, in standard deviations of the values on its two sides
 GAIN_RANGE, LARGEST_OFFSET = (0.8, 1.25), 300.0  # beyond these the values are not Hounsfield units
 _NUM_BINS = 256
@@ -59,7 +60,7 @@ def find_intensities(crop: Crop) -> Intensities:
             "the landmarks."
         )
     lumen, bone = lumen_and_bone(values)
-    if not bone - lumen > LEAST_CONTRAST * _spread(values, 0.5 * (lumen + bone)):
+    if not bone - lumen > max(LEAST_CONTRAST * _spread(values, 0.5 * (lumen + bone)), LEAST_STEP):
         raise InputError(
             f"expected dark lumen in bright bone around the given pose but the values there, "
             f"{values.min():.0f} to {values.max():.0f}, have one mode; check the landmarks and that this is a CT."

@@ -142,8 +142,7 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
     found = _fit_in(volume, frame, setting)
     again = Fitted(found, frame, frame)
     if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
-        middle = np.asarray(given.to_world(np.asarray(setting.cochlea().calibration.centre)[None]))[0]
-        frame = frame_at(volume, Point(middle, given.side), setting.template)
+        frame = _frame_near(volume, given, setting)
         found = _fit_in(volume, frame, setting)
     cut = frame_of_model(setting.cochlea(frame), found.theta)
     away, turned = frame_offset(given, cut)
@@ -152,6 +151,18 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
         "the cut to the vestibule follows the fitted cochlea."
     )
     return Fitted(found, frame, cut, (note,) if are_landmarks else ())
+
+
+def _frame_near(volume: Volume, given: Frame, setting: Setting) -> Frame:
+    """The frame of the cochlea at the landmarks' middle, whichever way it lies."""
+    middle = np.asarray(given.to_world(np.asarray(setting.calibration.centre)[None]))[0]
+    try:
+        return frame_at(volume, Point(middle, given.side), setting.template)
+    except InputError as error:
+        raise InputError(
+            f"the landmarks should lie on a {given.side} cochlea but neither a fit there nor a search around them "
+            "found one; check the landmarks and the side."
+        ) from error
 
 
 def _likeness(volume: Volume, fitted: Fitted, setting: Setting) -> float:

@@ -1,0 +1,326 @@
+"""What speaks against a result, what a segmentation may be asked for, and which voxels stay together."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jaxtyping
+import numpy as np
+import pytest
+
+import logishape as ls
+from logishape.appearance import gaussian
+from logishape.cochlea import Cochlea, Frame, SegmentOptions, quality
+from logishape.cochlea.labels import Labels, largest_component
+from logishape.cochlea.lumen import Intensities
+from logishape.cochlea.measurements import UNITS, Measurement
+from logishape.cochlea.quality import Flag, find_flags
+from logishape.cochlea.reformat import Crop, grid_points
+from logishape.cochlea.search import NUM_CANDIDATES, ROWS, Found, candidates, observe
+from logishape.cochlea.segment import check_ct, segment
+from logishape.cochlea.vestibule import shape_surprise
+from logishape.core.volume import Volume
+from tests.problems import assert_one_sentence
+
+COCHLEA = Cochlea(free=("section_scale",))
+HU = Intensities("fluid", 190.0, 2130.0, 150.0, 250.0)
+SCHEMA = Path(ls.cochlea.calibration.DEFAULT_FILE).with_name("result.schema.json")
+
+
+@pytest.fixture(autouse=True)
+def as_a_user_runs_it(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+def make_fit(status=ls.Status.CONVERGED, at_bound=(), theta=None) -> ls.Fit:
+    regions = ls.Regions(gaussian(190.0, 150.0), gaussian(2130.0, 250.0))
+    state = ls.State(COCHLEA.mean() if theta is None else theta, regions)
+    return ls.Fit(state, status, np.zeros(1), 3, 2, 1e-4, at_bound, COCHLEA.parameter_names)
+
+
+def make_found(fit=None, intensities=HU, is_covered=None) -> Found:
+    """A fit on a crop without an image; flags look at nothing else."""
+    points = grid_points()
+    covered = np.ones(len(points), bool) if is_covered is None else is_covered
+    crop = Crop(points, np.zeros(len(points), np.float32), covered)
+    model = ls.Model(COCHLEA, COCHLEA.prior(), 0.07)
+    observation = ls.Observation.from_arrays(points[:8], np.zeros(8))
+    return Found(model, crop, intensities, observation, make_fit() if fit is None else fit, np.zeros(1))
+
+
+def make_posterior(is_fallback=False) -> ls.ShapePosterior:
+    p, prior = COCHLEA.mean().size, COCHLEA.prior()
+    names = COCHLEA.parameter_names
+    return ls.ShapePosterior(
+        COCHLEA.mean(), COCHLEA.mean(), np.eye(p), prior.lower, prior.upper, names, "observed", 1.0, is_fallback
+    )
+
+
+def make_labels(segmented=80, shape=80, overlap=78) -> Labels:
+    """Masks of so many mm^3 (voxels of 1 mm) on a strip."""
+    masks = np.zeros((2, 200, 1, 1), bool)
+    masks[0, :segmented] = True
+    masks[1, segmented - overlap : segmented - overlap + shape] = True
+    zeros = np.zeros((200, 1, 1), np.float32)
+    return Labels((200, 1, 1), np.eye(4), (slice(0, 200), slice(0, 1), slice(0, 1)), *masks, zeros, zeros)
+
+
+def measured(turns=2.6) -> dict[str, Measurement]:
+    return {name: Measurement(turns, turns - 0.1, turns + 0.1, unit) for name, unit in UNITS.items()}
+
+
+def flags(found=None, posterior=None, labels=None, turns=2.6, likeness=0.9) -> dict[str, Flag]:
+    found, posterior = make_found() if found is None else found, make_posterior() if posterior is None else posterior
+    raised = find_flags(found, posterior, make_labels() if labels is None else labels, measured(turns), likeness)
+    return {flag.name: flag for flag in raised}
+
+
+def test_a_good_result_has_no_flags():
+    assert flags() == {}
+
+
+@pytest.mark.parametrize("status", list(ls.Status))
+def test_fits_that_ended_otherwise(status):
+    found = flags(make_found(make_fit(status, ("phi", "b"))))
+    assert ("fit" in found) is not status.is_usable
+    if "fit" in found:
+        assert found["fit"].is_serious
+        assert status.advice in found["fit"].message
+    assert ("at_box" in found) is (status == ls.Status.AT_BOX)
+    if "at_box" in found:
+        assert not found["at_box"].is_serious
+        assert "phi, b" in found["at_box"].message
+
+
+def test_posteriors_that_fell_back_or_failed():
+    assert not flags(posterior=make_posterior(is_fallback=True))["posterior"].is_serious
+    (raised,) = find_flags(make_found(), None, make_labels(), measured(), 0.9)
+    assert (raised.name, raised.is_serious) == ("posterior", True)
+
+
+def test_values_far_from_hu_are_said_but_not_fatal():
+    odd = Intensities("air", -374.0, 1691.0, 100.0, 175.0)  # 0.7 HU + 200
+    found = flags(make_found(intensities=odd))
+    assert list(found) == ["not_hu"]
+    assert not found["not_hu"].is_serious
+    assert "gain 0.70 and offset 200" in found["not_hu"].message
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (make_labels(80, 80, 62), []),
+        (make_labels(80, 80, 58), ["disagreement"]),
+        (make_labels(39, 39, 39), ["volume"]),
+        (make_labels(161, 161, 161), ["volume"]),
+        (make_labels(80, 0, 0), ["disagreement"]),
+        (make_labels(0, 0, 0), ["disagreement", "volume"]),
+    ],
+    ids=["touching", "apart", "small", "large", "no shape", "nothing"],
+)
+def test_labels_that_cannot_be(labels, names):
+    found = flags(labels=labels)
+    assert list(found) == names
+    assert all(flag.is_serious for flag in found.values())
+
+
+@pytest.mark.parametrize(("turns", "names"), [(1.9, ["turns"]), (2.1, []), (3.1, []), (3.3, ["turns"])])
+def test_odd_numbers_of_turns(turns, names):
+    found = flags(turns=turns)
+    assert list(found) == names
+    assert not any(flag.is_serious for flag in found.values())
+
+
+def odd(num_sd: float) -> np.ndarray:
+    """Parameters whose form is so many standard deviations from the mean, and whose pose is the mean one."""
+    covariance = np.asarray(COCHLEA.calibration.covariance)[6:11, 6:11]
+    along, theta = np.linalg.cholesky(covariance) @ np.eye(len(covariance))[0], COCHLEA.mean().copy()
+    theta[6:] += num_sd * along
+    return theta
+
+
+ODD, IMPOSSIBLE = np.sqrt([quality.ODD_SHAPE, quality.IMPOSSIBLE_SHAPE])
+
+
+@pytest.mark.parametrize(
+    ("num_sd", "expected"), [(0, None), (ODD - 0.1, None), (ODD + 0.1, False), (IMPOSSIBLE + 0.1, True)], ids=str
+)
+def test_odd_forms(num_sd, expected):
+    theta = odd(num_sd)
+    assert shape_surprise(COCHLEA, theta) == pytest.approx(num_sd**2)
+    assert shape_surprise(COCHLEA, theta + np.r_[np.ones(6), np.zeros(theta.size - 6)]) == pytest.approx(num_sd**2)
+    found = flags(make_found(make_fit(theta=theta)))
+    assert (found["odd_shape"].is_serious if found else None) is expected
+
+
+DOUBTFUL, WRONG = quality.DOUBTFUL_LIKENESS, quality.WRONG_LIKENESS
+
+
+@pytest.mark.parametrize(
+    ("likeness", "expected"),
+    [(1.0, None), (DOUBTFUL + 0.01, None), (DOUBTFUL - 0.01, False), (WRONG - 0.01, True), (-0.2, True)],
+    ids=str,
+)
+def test_bone_that_looks_otherwise(likeness, expected):
+    found = flags(likeness=likeness)
+    assert list(found) == ([] if expected is None else ["likeness"])
+    assert all(flag.is_serious is expected for flag in found.values())
+
+
+@pytest.mark.parametrize("covered", [np.ones(150_000, bool), grid_points()[:, 2] < 3.5], ids=["all", "no roof"])
+def test_what_the_cochlea_does_not_reach_may_lie_outside(covered):
+    assert flags(make_found(is_covered=covered)) == {}
+
+
+def test_a_cochlea_cut_by_the_field_of_view():
+    found = flags(make_found(is_covered=grid_points()[:, 0] > -1.0))
+    assert list(found) == ["cut_field_of_view"]
+    assert found["cut_field_of_view"].is_serious
+    missing = float(found["cut_field_of_view"].message.split()[0])
+    assert 5 < missing < 60  # mm^3, of about 80
+
+
+def test_flags_read_as_sentences():
+    bad = make_found(make_fit(ls.Status.OUT_OF_STEPS, theta=odd(9.0)), Intensities("air", 0.0, 300.0, 1.0, 1.0))
+    raised = find_flags(bad, None, make_labels(0, 0, 0), measured(1.0), 0.1)
+    names = {"fit", "posterior", "odd_shape", "not_hu", "disagreement", "volume", "turns", "likeness"}
+    assert {flag.name for flag in raised} == names
+    for flag in raised:
+        assert flag.message[0].isupper()
+        assert flag.message.endswith(".")
+        assert "\n" not in flag.message
+    # What a record says of flags is what the schema asks for.
+    keys = json.loads(SCHEMA.read_text())["properties"]["flags"]["items"]["required"]
+    assert list(dataclasses.asdict(raised[0])) == keys
+
+
+def test_labels_go_back_to_their_grid():
+    block = (slice(1, 4), slice(0, 2), slice(2, 4))
+    mask = np.zeros((3, 2, 2), bool)
+    mask[0, 1, 1] = mask[2, 0, 0] = True
+    affine = np.diag([0.5, 0.4, 0.3, 1.0])
+    quarter = mask.astype(np.float32) / 4
+    labels = Labels((5, 3, 4), affine, block, mask, ~mask, quarter, quarter)
+    found = labels.on_grid("segmentation")
+    assert found.data.dtype == np.uint8
+    assert np.argwhere(found.data).tolist() == [[1, 1, 3], [3, 0, 2]]
+    np.testing.assert_array_equal(found.affine, affine)
+    probability = labels.on_grid("probability")
+    assert probability.data.dtype == np.float32
+    np.testing.assert_array_equal(probability.data, found.data / 4)
+    here = labels.on_block("segmentation")
+    np.testing.assert_allclose(here.to_world(np.argwhere(here.data)), found.to_world(np.argwhere(found.data)))
+    assert labels.volume_mm3() == pytest.approx(2 * 0.06)
+    assert labels.volume_mm3("shape") == pytest.approx(10 * 0.06)
+
+
+def test_the_largest_component_shares_faces():
+    mask = np.zeros((6, 6, 6), bool)
+    assert not largest_component(mask).any()
+    mask[0, 0, :3] = True
+    np.testing.assert_array_equal(largest_component(mask), mask)
+    mask[1, 1, 3:] = True  # touches the first by an edge alone
+    mask[1, 2, 3:5] = True
+    found = largest_component(mask)
+    assert found.sum() == 5
+    assert not found[0, 0].any()
+    assert mask.sum() == 8  # the given mask stays
+
+
+@pytest.mark.parametrize(
+    ("choice", "pattern"),
+    [
+        ({"preset": "fast"}, "preset must be"),
+        ({"distance": "mesh"}, "distance must be"),
+        ({"free": ("colour",)}, "free must be among"),
+        ({"reference_length": 0.0}, "reference_length must lie"),
+        ({"reference_length": np.nan}, "reference_length must lie"),
+        ({"reference_length": "short"}, "reference_length must lie"),
+        ({"label_length": 5.0}, "label_length must lie"),
+        ({"evidence": 0.0}, "evidence must lie"),
+        ({"evidence": 1.5}, "evidence must lie"),
+        ({"worth": -1.0}, "worth must lie"),
+        ({"num_draws": 9}, "num_draws must be a whole number"),
+        ({"num_draws": 20.0}, "num_draws must be a whole number"),
+        ({"num_draws": 100_000}, "num_draws must be a whole number"),
+        ({"num_starts": 0}, "num_starts must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 2**40}, "seed must be a whole number"),
+    ],
+    ids=str,
+)
+def test_bad_options_meet_one_sentence(choice, pattern):
+    assert_one_sentence(lambda: SegmentOptions(**choice), pattern)
+
+
+def test_presets_fill_in_what_is_left_out():
+    usual, paper = SegmentOptions(), SegmentOptions(preset="paper", evidence=0.3, free=("section_scale",))
+    assert (usual.lengths, usual.is_paper) == ((0.07, 0.2), False)
+    assert "section_scale" in usual.free
+    assert (paper.lengths, paper.free, paper.evidence, paper.is_paper) == ((0.1, 0.25), (), 1.0, True)
+    assert SegmentOptions(preset="paper", label_length=0.1).lengths == (0.1, 0.1)
+    assert SegmentOptions(reference_length=0.3, label_length=0.3).lengths == (0.3, 0.3)
+    assert type(SegmentOptions(num_draws=np.int64(20)).num_draws) is int  # JSON takes no other
+    required = json.loads(SCHEMA.read_text())["properties"]["options"]["required"]
+    assert sorted(dataclasses.asdict(usual)) == sorted(required)
+
+
+def test_starts_spread_about_the_mean_in_the_box():
+    options = SegmentOptions(seed=3)
+    found, prior = candidates(COCHLEA, options), COCHLEA.prior()
+    assert found.shape == (NUM_CANDIDATES, COCHLEA.num_parameters)
+    assert np.all((found > prior.lower) & (found < prior.upper))
+    np.testing.assert_array_equal(found, candidates(COCHLEA, options))
+    assert np.any(found != candidates(COCHLEA, SegmentOptions(seed=4)))
+    away = found - COCHLEA.mean()
+    assert np.all(np.abs(away[:, :3]) <= 1.5)
+    assert np.all(np.abs(away[:, 3:6]) <= 0.5)
+    assert np.all(away.std(axis=0) > 0.1 * np.minimum(COCHLEA.sd(), 1))
+
+
+def test_a_sample_weighs_as_much_as_what_it_stands_for():
+    points = grid_points()
+    crop = Crop(points, np.arange(len(points), dtype=np.float32), np.ones(len(points), bool))
+    options = SegmentOptions(evidence=0.2)
+    for num in (50_000, ROWS, 100):
+        in_use = np.zeros(len(points), bool)
+        in_use[np.random.default_rng(num).choice(len(points), num, replace=False)] = True
+        found = observe(crop, in_use, options)
+        assert found.num_voxels == ROWS  # one size for all
+        weights, values = np.asarray(found.weights), np.asarray(found.intensities)
+        assert weights.sum() == pytest.approx(0.2 * num, rel=1e-5)
+        rows = values[weights > 0].astype(int)
+        assert len(np.unique(rows)) == min(num, ROWS)
+        assert np.all(in_use[rows])
+        again = observe(crop, in_use, options)
+        np.testing.assert_array_equal(again.intensities, values)
+
+
+def spoilt(where, value) -> Volume:
+    data = np.random.default_rng(0).normal(0, 100, (9, 9, 9)).astype(np.float32)
+    data[where] = value
+    return Volume.from_spacing(data, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("volume", "pattern"),
+    [
+        (Volume(np.zeros((9, 9)), np.eye(3)), "three axes"),
+        (Volume(np.zeros((9, 7, 9)), np.eye(4)), "at least 8 voxels"),
+        (spoilt(slice(None), 7.0), "one value 7 everywhere"),
+        (spoilt((0, 0, 0), np.nan), "1 voxels of the CT are not finite"),
+        (spoilt((slice(1, 3), 0, 0), np.inf), "2 voxels of the CT are not finite"),
+        (spoilt(slice(None), np.nan), "729 voxels of the CT are not finite"),
+    ],
+    ids=["plane", "thin", "flat", "nan", "infinite", "all nan"],
+)
+def test_volumes_that_are_no_ct(volume, pattern):
+    assert_one_sentence(lambda: check_ct(volume), pattern)
+    assert_one_sentence(lambda: segment(volume, Frame.identity()), pattern)
+
+
+def test_a_pose_is_a_frame_or_a_point():
+    volume = spoilt((0, 0, 0), 5.0)
+    assert check_ct(volume) is volume
+    assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but found a tuple")
+    assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should cover the cochlea")
