@@ -82,6 +82,7 @@ def test_ellipse_and_circle(tmp_path):
     check_figure(example, experiment, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_papers_circle_has_a_best_length_too():
     """R^2 - |x - C|^2: the paper prints it positive outside; its 0.021 is in squared units of the image."""
     example = load_example("ellipse_circle")

@@ -191,6 +191,7 @@ def test_every_surface_is_closed_and_looks_outward(preset, num):
         assert_closed_and_outward(surface(cochlea, theta, 0.5))
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single_where_doubles_exist():
     """As in a fit: the engine works on single-precision points while doubles are switched on."""
     points = random_points(64, 5, 4.0).astype(np.float32)

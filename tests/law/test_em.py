@@ -155,6 +155,7 @@ def test_jit_equals_eager():
     np.testing.assert_allclose(compiled.trace, eager.trace, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_vmap_equals_a_loop():
     """Compiled rounds over a batch of images give what each gives alone."""
     from logishape.inference.batch import stack

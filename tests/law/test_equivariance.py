@@ -1,6 +1,7 @@
 """Moving, turning, mirroring or rescaling the image does the same to the result, and nothing else."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_intensities_in_other_units_give_the_same_shape(gain, offset, is_inverte
     np.testing.assert_allclose(shifted, fit.log_joint[-1], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_turning_a_3d_image_turns_the_pose():
     from scipy.spatial.transform import Rotation
 

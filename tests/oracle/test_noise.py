@@ -135,6 +135,7 @@ def test_scores_add_up_to_the_gradient(x64):
     np.testing.assert_allclose(scores.shape.T @ scores.shape, info.outer, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_estimated_appearance_widens_the_posterior_and_a_known_one_does_not():
     case = ellipse_case(noise=80.0)
     fit = ls.fit(case.model, case.observation, case.start).check()

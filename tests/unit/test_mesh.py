@@ -279,6 +279,7 @@ def test_a_batch_of_polygons_is_a_loop_whatever_the_query():
         np.testing.assert_allclose([one.state.theta for one in batch], alone, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_fit_of_modes_finds_them():
     shape = shapes.from_meshes(*training_meshes(resolution=1), 3, query=shapes.TreeQuery())
     centre = np.asarray(shape.surface.mean).mean(axis=0)
