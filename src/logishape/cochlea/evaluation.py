@@ -14,7 +14,9 @@ PIECE = 32768  # points
 def level_at(
     cochlea: Cochlea, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]
 ) -> Float[np.ndarray, " n"]:
-    """Millimetres to the surface at world points, positive inside."""
+    """Millimetres to the surface at world points, positive inside; there may be none."""
+    if not len(points):
+        return np.zeros(0, np.float32)
     padded = np.pad(np.asarray(points, np.float32), ((0, -len(points) % PIECE), (0, 0)), mode="edge")
     pieces = [np.asarray(_level(cochlea, theta, padded[k : k + PIECE])) for k in range(0, len(padded), PIECE)]
     return np.concatenate(pieces)[: len(points)]

@@ -7,6 +7,7 @@ from scipy import ndimage
 
 from logishape.cochlea import phantom_grid as grids
 from logishape.cochlea.frame import Frame, Side
+from logishape.cochlea.labels import largest_component
 from logishape.cochlea.phantom_ear import MIRROR, EarAnatomy, draw_ear, mirror_frame
 from logishape.cochlea.phantom_head import Textures, head_hu
 from logishape.cochlea.phantom_options import PhantomOptions
@@ -169,9 +170,7 @@ def _cut(ear: EarAnatomy, grid: Volume, duct: np.ndarray) -> np.ndarray:
     mask[tuple(kept.T)] = True
     block = grids.mask_block(mask, np.zeros(3, int))
     if block is not None:
-        pieces = np.zeros(mask[block].shape, np.int32)
-        ndimage.label(mask[block], output=pieces)
-        mask[block] = pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])
+        mask[block] = largest_component(mask[block])
     return mask
 
 

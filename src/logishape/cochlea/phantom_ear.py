@@ -1,13 +1,11 @@
 """One ear of a phantom: a cochlea from the calibrated prior, what surrounds it, and its HU."""
 
 import dataclasses
-from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.phantom_head import AIR_HU, SOFT_HU, Textures, blend, cover
 from logishape.cochlea.phantom_options import PhantomOptions
@@ -22,7 +20,6 @@ _ORIGIN, _AXIS, _TO_WINDOW = np.array([35.0, -8.0, 0.0]), np.array([0.62, 0.75, 
 _APEX, _ROUND_WINDOW = np.array([0.0, 0.0, 2.92]), np.array([5.81, 0.0, -0.01])  # mean of the specimens, mm
 _CAPSULE_MM, _CAPSULE_HU, _SPONGY_HU = 1.9, 2000.0, 900.0
 _WALL_MM = 0.5  # of bone between the labyrinth and other cavities
-_CHUNK = 65536
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,9 +54,7 @@ class EarAnatomy:
 
     def in_duct(self, points: np.ndarray) -> np.ndarray:
         """Whether world points `(n, 3)` lie in the cochlea's duct: the sign of its level."""
-        padded = np.pad(points.astype(np.float32), ((0, -len(points) % _CHUNK), (0, 0)), mode="edge")
-        found = [np.asarray(_level(self.cochlea, self.theta, part)) for part in padded.reshape(-1, _CHUNK, 3)]
-        return np.concatenate(found)[: len(points)] > 0 if found else np.zeros(0, bool)
+        return level_at(self.cochlea, self.theta, points) > 0
 
     def fill_hu(self, points: np.ndarray) -> np.ndarray:
         """HU of the lumen at world points `(n, 3)`."""
@@ -103,12 +98,6 @@ class EarAnatomy:
         x, y, z = np.moveaxis(to_frame(self.body, points), -1, 0)
         slant = (1.4 - 0.45 * z - np.hypot(x, y)) / np.hypot(1, 0.45)
         return np.minimum(slant, np.minimum(z + 1.7, 2.2 - z))
-
-
-@eqx.filter_jit
-def _level(cochlea: Cochlea, theta: Any, points: Any) -> jax.Array:
-    """Compiled once: frame and parameters are arguments."""
-    return cochlea.level(theta, points)
 
 
 def draw_ear(options: PhantomOptions, seed: tuple[int, ...]) -> EarAnatomy:

@@ -7,10 +7,12 @@ import numpy as np
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.measurements import Measurement
+from logishape.cochlea.reformat import SPACING
 from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.status import Status
+from logishape.metrics import dice
 from logishape.posterior import ShapePosterior
 
 USUAL_VOLUME = (40.0, 160.0)  # mm^3
@@ -88,7 +90,7 @@ def _of_image(found: Found) -> list[Flag]:
     inside = found.crop.points[~found.crop.is_covered]
     if inside.size:
         levels = level_at(_shape(found), found.theta, inside)
-        missing = np.count_nonzero(levels > 0) * 0.2**3
+        missing = np.count_nonzero(levels > 0) * SPACING**3
         if missing > MISSING_MM3:
             flags.append(Flag("cut_field_of_view", f"{missing:.0f} mm3 of the cochlea lie outside the CT.", True))
     return flags
@@ -96,9 +98,7 @@ def _of_image(found: Found) -> list[Flag]:
 
 def _of_labels(labels: Labels, measurements: dict[str, Measurement]) -> list[Flag]:
     flags = []
-    both = np.count_nonzero(labels.segmentation & labels.shape)
-    sizes = np.count_nonzero(labels.segmentation) + np.count_nonzero(labels.shape)
-    overlap = 2 * both / sizes if sizes else 0.0
+    overlap = dice(labels.segmentation, labels.shape) if labels.segmentation.any() else 0.0
     if overlap < LEAST_OVERLAP:
         message = f"Segmentation and fitted shape overlap by a Dice of only {overlap:.2f}; one of them is wrong."
         flags.append(Flag("disagreement", message, True))
