@@ -21,14 +21,19 @@ UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
 
 
 def command(
-    input: Annotated[Path, typer.Argument(help="A DICOM folder, or a .nii, .nii.gz, .nrrd, .mha file.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Results go to OUT/left or OUT/right.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT...", help="DICOM folders, or .nii, .nii.gz, .nrrd, .mha files.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Results go to OUT/left and OUT/right; of several inputs to OUT/NAME/..."),
+    ],
+    side: Annotated[str, typer.Option(help="left, right, or auto: whichever are found.")] = "auto",
+    at: Annotated[str | None, typer.Option(help="A point in the cochlea, X,Y,Z in RAS mm: look only there.")] = None,
     landmarks: Annotated[
         Path | None,
         typer.Option(help="Base centre, apex and round window: .json, Slicer .mrk.json or .fcsv."),
     ] = None,
-    at: Annotated[str | None, typer.Option(help="A point in the cochlea, X,Y,Z in RAS mm; needs --side.")] = None,
-    side: Annotated[str, typer.Option(help="left, right, or auto (as the landmark file says).")] = "auto",
     series: Annotated[
         str | None, typer.Option(help="Which DICOM series: its UID, or its number in the list.")
     ] = None,
@@ -44,44 +49,104 @@ def command(
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print result.json on stdout and nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print result.json on stdout and nothing else; a list of several.")
+    ] = False,
 ) -> None:
-    """Segment the cochlea in a CT, starting from a rough pose (--landmarks, or --at with --side).
+    """Find and segment the cochlea in a CT, of one ear or both.
 
-    Writes segmentation, fitted shape, probability maps, surface, result.json and report.html. Exit code 3 means that
-    the result is written but should not be trusted.
+    Writes segmentation, fitted shape, probability maps, surface, result.json and report.html for each ear. Exit code
+    2 means that there was nothing to segment, 3 that a result is written but should not be trusted.
     """
     position = parse_point(at)
     chosen = parse_side(side)
+    folders = name_outputs(inputs, out)
+    if len(inputs) > 1 and (at is not None or landmarks is not None or series is not None):
+        raise typer.BadParameter("--at, --landmarks and --series belong to one scan but there are several inputs")
     prepare_jax()
     from logishape.cochlea import load_calibration
     from logishape.cochlea.options import SegmentOptions
-    from logishape.cochlea.pipeline import Request, run
-    from logishape.report import write_page
+    from logishape.cochlea.pipeline import Request
 
     lengths = {"reference_length": reference_length, "label_length": label_length}
     options: Any = {name: value for name, value in lengths.items() if value is not None}
-    request = Request(
-        input=input,
-        out=out,
-        landmarks=landmarks,
-        at=position,
-        side=chosen,
-        series=series,
-        overwrite=overwrite,
-        options=SegmentOptions(preset=preset, distance=distance, num_draws=draws, seed=seed, **options),  # pyright: ignore[reportArgumentType]
-        calibration=None if calibration is None else load_calibration(calibration),
-    )
+    requests = [
+        Request(
+            input=one,
+            out=folder,
+            landmarks=landmarks,
+            at=position,
+            side=chosen,
+            series=series,
+            overwrite=overwrite,
+            options=SegmentOptions(preset=preset, distance=distance, num_draws=draws, seed=seed, **options),  # pyright: ignore[reportArgumentType]
+            calibration=None if calibration is None else load_calibration(calibration),
+        )
+        for one, folder in zip(inputs, folders, strict=True)
+    ]
+    code = run_all(requests, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def run_all(requests: list[Any], as_json: bool) -> int:
+    """Runs and shows every scan; one that is refused does not stop the others. Returns the exit code."""
+    from logishape.core.errors import LogishapeError
+
+    records, codes = [], {0}
+    for request in requests:
+        if len(requests) > 1 and not as_json:
+            typer.echo(f"{request.input}:")
+        try:
+            outcomes = _run_one(request, as_json)
+        except LogishapeError as error:
+            if len(requests) == 1:
+                raise
+            typer.echo(f"logishape: {request.input}: {error}", err=True)
+            codes.add(2)
+            continue
+        records += [outcome.record for outcome in outcomes]
+        codes |= {0 if outcome.result.is_trusted else 3 for outcome in outcomes}
+    if as_json and records:
+        typer.echo(json.dumps(records if len(requests) + len(records) > 2 else records[0], indent=1))
+    return 2 if 2 in codes else max(codes)
+
+
+def _run_one(request: Any, as_json: bool) -> Any:
+    from logishape.cochlea.pipeline import run
+    from logishape.report import write_page
+
     with stages(is_quiet=as_json) as told:
-        outcome = run(request, told, write_page)
-    for note in (*outcome.scan.notes, *outcome.scan.listing, *outcome.result.notes):
+        outcomes = run(request, told, write_page)
+    scan = outcomes[0].scan
+    notes = [*scan.notes, *scan.listing, *(note for outcome in outcomes for note in outcome.result.notes)]
+    for note in dict.fromkeys(notes):
         told.console.print(f"  note: {note}", soft_wrap=True)
-    if as_json:
-        typer.echo(json.dumps(outcome.record, indent=1))
-    else:
-        show_outcome(outcome)
-    if not outcome.result.is_trusted:
-        raise typer.Exit(3)
+    if not as_json:
+        for outcome in outcomes:
+            show_outcome(outcome)
+    return outcomes
+
+
+def name_outputs(inputs: list[Path], out: Path) -> list[Path]:
+    """The folder of each input's results: OUT itself for one; OUT/NAME for several, with a parent's name if needed."""
+    if len(inputs) == 1:
+        return [out]
+    plain = [_plain_name(path) for path in inputs]
+    longer = [f"{path.absolute().parent.name}-{name}" for path, name in zip(inputs, plain, strict=True)]
+    for names in (plain, longer):
+        if len(set(names)) == len(names):
+            return [out / name for name in names]
+    twice = next(name for name in longer if longer.count(name) > 1)
+    raise typer.BadParameter(f"two inputs would write to the same folder, {twice}; run them one by one")
+
+
+def _plain_name(path: Path) -> str:
+    name = path.absolute().name
+    for ending in (".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd"):
+        if name.lower().endswith(ending):
+            return name[: -len(ending)]
+    return name
 
 
 def show_outcome(outcome: Any) -> None:

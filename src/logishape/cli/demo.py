@@ -29,9 +29,8 @@ def command(
     with stages(is_quiet=False) as told:
         told("making a phantom CT")
         write_phantom(folder, make_phantom(options, seed), overwrite)
-        marks = folder / "left" / "landmarks.json"
-        request = Request(folder / "ct.nii.gz", out / "result", landmarks=marks, overwrite=overwrite)
-        outcome = run(request, told, write_page)
+        request = Request(folder / "ct.nii.gz", out / "result", overwrite=overwrite)
+        (outcome,) = run(request, told, write_page)
         told("drawing contours")
         montage(outcome.result, outcome.scan.volume).savefig(out / "contours.png", dpi=110, facecolor="black")
     show_outcome(outcome)

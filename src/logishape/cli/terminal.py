@@ -9,7 +9,7 @@ from typing import Any
 
 STAGE_WORDS = {
     "read": "reading the CT",
-    "pose": "placing the cochlea",
+    "locate": "looking for cochleae",
     "fit": "fitting the shape (the first run on a machine compiles for about a minute)",
     "posterior": "computing its uncertainty",
     "labels": "labelling the CT's voxels",

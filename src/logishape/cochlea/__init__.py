@@ -2,6 +2,7 @@
 
 from logishape.cochlea.calibration import Calibration, load_calibration, load_folds, paper_calibration
 from logishape.cochlea.frame import Frame
+from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.phantom import Phantom, PhantomEar, PhantomOptions, make_phantom
 from logishape.cochlea.pose import Point
@@ -18,6 +19,7 @@ __all__ = [
     "Coordinates",
     "DuctPath",
     "Frame",
+    "Located",
     "Mesh",
     "Phantom",
     "PhantomEar",
@@ -29,6 +31,7 @@ __all__ = [
     "load_calibration",
     "load_folds",
     "load_template",
+    "locate",
     "make_phantom",
     "mesh_volume",
     "paper_calibration",

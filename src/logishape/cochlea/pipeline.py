@@ -1,4 +1,4 @@
-"""One case from file to folder: read, place, segment, write; the only place that knows every stage."""
+"""One scan from file to folders: read, find, segment, write; the only place that knows every stage."""
 
 import dataclasses
 import datetime
@@ -16,10 +16,11 @@ import logishape
 from logishape.cochlea.calibration import Calibration
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
+from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point
 from logishape.cochlea.result import CaseResult
-from logishape.cochlea.segment import Progress, segment
+from logishape.cochlea.segment import Progress, check_ct, segment
 from logishape.cochlea.template import Template
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
@@ -43,7 +44,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is to be segmented: the CT, a rough pose (landmarks, or a point with a side), where results go."""
+    """What is to be segmented: the CT and where results go; landmarks, a point or a side narrow the search."""
 
     input: PathLike
     out: PathLike
@@ -71,36 +72,56 @@ def run(
     request: Request,
     progress: Progress | None = None,
     finish: Callable[[Path, Outcome], None] | None = None,
-) -> Outcome:
-    """Segments one ear and writes its folder, `out`/left or `out`/right, whole or not at all.
+) -> tuple[Outcome, ...]:
+    """Segments the ears of one scan and writes a folder for each, `out`/left and `out`/right, whole or not at all.
 
-    `finish` may add files to the folder before it is put in place; `progress` is told each stage as it begins.
+    `finish` may add files to a folder before it is put in place; `progress` is told each stage as it begins.
     """
     tell = progress or (lambda _: None)
     _check_request(request)
     tell("read")
     marks = None if request.landmarks is None else read_landmarks(request.landmarks)
     scan = read_scan(request.input, request.series)
+    check_ct(scan.volume)
     _check_spacing(scan.volume)
-    pose = find_pose(request, marks, scan.volume)
-    folder = Path(request.out) / pose.side
-    if folder.exists() and not request.overwrite:
-        raise InputError(f"{folder} is there already and would be lost; use --overwrite, or another folder.")
-    result = segment(
-        scan.volume,
-        pose,
-        calibration=request.calibration,
-        template=request.template,
-        options=request.options,
-        progress=tell,
-    )
+    poses = find_poses(request, marks, scan.volume, tell)
+    for pose in poses:
+        folder = Path(request.out) / pose.side
+        if folder.exists() and not request.overwrite:
+            raise InputError(f"{folder} is there already and would be lost; use --overwrite, or another folder.")
+    outcomes = _segment_each(request, scan, poses, tell)
     tell("write")
-    outcome = Outcome(folder, result, scan, complete_record(result, scan, pose))
-    with atomic_folder(folder, request.overwrite) as temporary:
-        write_case(temporary, outcome)
-        if finish is not None:
-            finish(temporary, outcome)
-    return outcome
+    for outcome in outcomes:
+        with atomic_folder(outcome.folder, request.overwrite) as temporary:
+            write_case(temporary, outcome)
+            if finish is not None:
+                finish(temporary, outcome)
+    return outcomes
+
+
+def _segment_each(
+    request: Request, scan: Scan, poses: tuple[Frame | Located, ...], tell: Progress
+) -> tuple[Outcome, ...]:
+    """Both ears, or the one that can be segmented with a note of what is the matter with the other."""
+    done: list[tuple[Frame | Located, CaseResult]] = []
+    refused: list[tuple[str, InputError]] = []
+    for pose in poses:
+        chosen = {"calibration": request.calibration, "template": request.template, "options": request.options}
+        try:
+            done.append((pose, segment(scan.volume, pose, progress=tell, **chosen)))
+        except InputError as error:
+            refused.append((pose.side, error))
+    if not done:
+        raise refused[0][1]
+    notes = [f"The {side} ear was found but not segmented: {error}" for side, error in refused]
+    if len(poses) == 1 and isinstance(poses[0], Located) and request.side is None and request.at is None:
+        notes.append(f"One cochlea was found, of the {poses[0].side} ear; none of the other side is in the CT.")
+    outcomes = []
+    for pose, result in done:
+        noted = dataclasses.replace(result, notes=(*result.notes, *notes))
+        folder = Path(request.out) / result.side
+        outcomes.append(Outcome(folder, noted, scan, complete_record(noted, scan, pose)))
+    return tuple(outcomes)
 
 
 def write_case(folder: Path, outcome: Outcome) -> None:
@@ -114,7 +135,7 @@ def write_case(folder: Path, outcome: Outcome) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def complete_record(result: CaseResult, scan: Scan, pose: Frame | Point) -> dict[str, Any]:
+def complete_record(result: CaseResult, scan: Scan, pose: Frame | Located) -> dict[str, Any]:
     """The result's record with what was read and by what; nothing in it names a person or a file."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = {
@@ -141,22 +162,19 @@ def digest(calibration: Calibration) -> str:
     return hashlib.sha256(b"".join(numbers)).hexdigest()
 
 
-def _plain_pose(pose: Frame | Point) -> dict[str, Any]:
-    """The pose that was given."""
-    if isinstance(pose, Point):
-        return {"point_ras_mm": np.asarray(pose.position, float).tolist()}
-    return {"origin_ras_mm": np.asarray(pose.origin).tolist(), "axes": np.asarray(pose.axes).tolist()}
+def _plain_pose(pose: Frame | Located) -> dict[str, Any]:
+    """The frame that landmarks gave or that was found, with its score."""
+    frame = pose if isinstance(pose, Frame) else pose.frame
+    plain = {"origin_ras_mm": np.asarray(frame.origin).tolist(), "axes": np.asarray(frame.axes).tolist()}
+    if isinstance(pose, Frame):
+        return {"from": "landmarks", **plain}
+    return {"from": "search", **plain, "score": pose.score, "margin": pose.margin, "rivals": len(pose.rivals)}
 
 
 def _check_request(request: Request) -> None:
     check_writable(request.out)
     if Path(request.out).exists() and not Path(request.out).is_dir():
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")
-    if request.landmarks is None and request.at is None:
-        raise InputError(
-            "expected a rough pose but none was given; use --landmarks FILE (base centre, apex, round window), or "
-            "--at X,Y,Z with --side."
-        )
     if request.landmarks is not None and request.at is not None:
         raise InputError("landmarks and a point were both given; leave one of them out.")
 
@@ -170,16 +188,20 @@ def _check_spacing(volume: Volume) -> None:
         )
 
 
-def find_pose(request: Request, marks: NamedPoints | None, volume: Volume) -> Frame | Point:
-    """The frame of the landmarks, or the point with its side."""
+def find_poses(
+    request: Request, marks: NamedPoints | None, volume: Volume, tell: Progress
+) -> tuple[Frame | Located, ...]:
+    """The frame of the landmarks, or the ears that are found: at the point, of the side, or all."""
     if marks is not None:
         if marks.side is not None and request.side is not None and marks.side != request.side:
             raise InputError(
                 f"the landmark file is of a {marks.side} ear but the side given is {request.side}; correct one."
             )
-        return frame_from_points(marks.points, request.side or marks.side, volume)
-    if request.side is None:
-        raise InputError("a point alone does not say which ear it is; give --side left or --side right.")
-    position = np.asarray(request.at, dtype=np.float64)
-    check_inside(volume, position, "the point")
-    return Point(position, request.side)
+        return (frame_from_points(marks.points, request.side or marks.side, volume),)
+    tell("locate")
+    point = None
+    if request.at is not None:
+        position = np.asarray(request.at, dtype=np.float64)
+        check_inside(volume, position, "the point")
+        point = Point(position)
+    return locate(volume, point=point, side=request.side, template=request.template)

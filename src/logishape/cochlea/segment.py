@@ -9,25 +9,30 @@ import numpy as np
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Painter, paint
+from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.measurements import measure
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.pose import Point, frame_at, likeness
+from logishape.cochlea.pose import Point, likeness
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
-from logishape.cochlea.reformat import reformat
+from logishape.cochlea.reformat import grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
 from logishape.core.errors import FitError, InputError
+from logishape.core.observation import Observation
 from logishape.core.volume import Volume
 from logishape.inference.model import Model
+from logishape.inference.objective import log_joint
 from logishape.posterior import ShapePosterior, laplace
 from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
-STAGES = ("pose", "fit", "posterior", "labels", "measurements")
+STAGES = ("locate", "fit", "posterior", "labels", "measurements")
+LEAST_EXTENT, LEAST_VALUES = 5.0, 16  # mm; grey values
+RIVAL_BALL = 4.0  # mm: rival poses are compared on the voxels of a ball this large
 
 
 class Setting(NamedTuple):
@@ -48,13 +53,13 @@ class Fitted(NamedTuple):
 
     found: Found
     frame: Frame
-    cut: Frame | None
+    cut: Frame | None = None
     notes: tuple[str, ...] = ()
 
 
 def segment(
     volume: Volume,
-    pose: Frame | Point,
+    pose: Frame | Point | Located | None = None,
     *,
     calibration: Calibration | None = None,
     template: Template | None = None,
@@ -63,22 +68,17 @@ def segment(
 ) -> CaseResult:
     """The cochlea of a CT (HU, RAS mm): labels on its own voxels, shape, parameters, measurements, flags.
 
-    The rough pose is a frame (`Frame.from_landmarks`), or a `Point` near the cochlea's middle with its side.
+    Without a pose the cochlea is found; a CT that shows two needs one, `locate` gives both. A rough pose is what
+    `locate` gave, a `Point` near the cochlea's middle, or a frame (`Frame.from_landmarks`).
     `calibration` and `template` replace those that ship with the package. `progress` is called with the name of each
-    of `STAGES` as it begins. Same volume, pose, options and calibration: same numbers.
+    of `STAGES` as it begins ("locate" only where something has to be found). Same volume, pose, options and calibration: same numbers.
     """
     options, template = options or SegmentOptions(), template or load_template()
     setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
     volume = check_ct(volume)
-    setting.progress("pose")
-    if not isinstance(pose, Frame | Point):
-        raise InputError(
-            f"expected a rough pose, a Frame (from landmarks) or a Point with its side, but found a "
-            f"{type(pose).__name__}; give one."
-        )
-    given = pose if isinstance(pose, Frame) else frame_at(volume, pose, template)
+    place = _place(volume, pose, setting)
     setting.progress("fit")
-    fitted = _fit(volume, given, isinstance(pose, Frame), setting)
+    fitted = _fit(volume, place, setting) if isinstance(place, Frame) else _fit_located(volume, place, setting)
     found, theta = fitted.found, fitted.found.theta
     cochlea = setting.cochlea(fitted.frame)
     setting.progress("posterior")
@@ -105,6 +105,24 @@ def segment(
     )
 
 
+def _place(volume: Volume, pose: Frame | Point | Located | None, setting: Setting) -> Frame | Located:
+    """The frame of landmarks as it is; else what is found, at the point or anywhere."""
+    if isinstance(pose, Frame | Located):
+        return pose
+    if pose is not None and not isinstance(pose, Point):
+        raise InputError(
+            f"expected a rough pose, a Frame (from landmarks), a Point or what locate found, but this is a "
+            f"{type(pose).__name__}; give one, or none to have it found."
+        )
+    setting.progress("locate")
+    found, *others = locate(volume, point=pose, template=setting.template)
+    if others:
+        raise InputError(
+            "the CT shows both ears and one is segmented at a time; give one of those that locate finds."
+        )
+    return found
+
+
 def _calibration(given: Calibration | None, options: SegmentOptions) -> Calibration:
     if options.is_paper and given is not None:
         raise InputError("the paper's preset has sections of its own but a calibration was given too; leave one out.")
@@ -119,45 +137,81 @@ def check_ct(volume: Volume) -> Volume:
         raise InputError(f"a CT has three axes but this image has {volume.ndim}; give the whole volume.")
     if min(volume.shape) < 8:
         raise InputError(f"a CT needs at least 8 voxels along each axis but has {volume.shape}; give all its slices.")
+    extent = (np.array(volume.shape) - 1) * volume.spacing
+    if extent.min() < LEAST_EXTENT:
+        raise InputError(
+            f"a CT should show {LEAST_EXTENT:g} mm along each axis to hold a cochlea but this one has "
+            f"{' x '.join(f'{x:.1f}' for x in extent)} mm; give all its slices."
+        )
     first = float(volume.data.flat[0])
     if np.isfinite(first) and np.all(volume.data == volume.data.flat[0]):
         raise InputError(f"the CT has the one value {first:g} everywhere; check how it was exported.")
     if not np.all(np.isfinite(volume.data)):
         count = int(np.count_nonzero(~np.isfinite(volume.data)))
         raise InputError(f"{count} voxels of the CT are not finite; replace them, by -1024 for example.")
+    step = tuple(slice(None, None, max(1, n // 64)) for n in volume.shape)
+    if (count := len(np.unique(volume.data[step]))) < LEAST_VALUES:
+        raise InputError(
+            f"a CT has many grey values but this image has {count} different ones, as masks have; give the CT itself."
+        )
     return volume
 
 
-def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) -> Fitted:
-    """The fit in the given frame; in the model's own where the landmarks are rough; anywhere near, if that fails.
+def _fit_located(volume: Volume, located: Located, setting: Setting) -> Fitted:
+    """The fit of what was found, in the model's own frame; rival poses are chosen by the model itself."""
+    fits = [Fitted(_fit_in(volume, frame, setting), frame) for frame in (located.frame, *located.rivals)]
+    best = max(fits, key=lambda one: _height(volume, one, located.frame, setting)) if len(fits) > 1 else fits[0]
+    return best if setting.options.is_paper else _fit_again(volume, best, setting)
+
+
+def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> float:
+    """The log joint of a fit on the same voxels whatever its frame: a ball around the cochlea's middle."""
+    found, centre = fitted.found, np.asarray(setting.calibration.centre)
+    if not found.fit.status.is_usable:
+        return -np.inf
+    points = grid_points()
+    points = points[np.linalg.norm(points - centre, axis=1) < RIVAL_BALL]
+    intensities, is_covered = sample(volume, around, points)
+    world = points @ np.asarray(around.axes) + np.asarray(around.origin)
+    model = Model(setting.cochlea(fitted.frame), found.model.prior, found.model.reference_length)
+    weights = setting.options.evidence * is_covered
+    return float(log_joint(model, Observation.from_arrays(world, intensities, weights), found.fit.state))
+
+
+def _fit_again(volume: Volume, fitted: Fitted, setting: Setting) -> Fitted:
+    """The fit in the frame of the model that was fitted before; so are the crop and the cut to the vestibule."""
+    frame = frame_of_model(setting.cochlea(fitted.frame), fitted.found.theta)
+    found = _fit_in(volume, frame, setting)
+    return Fitted(found, frame, frame_of_model(setting.cochlea(frame), found.theta))
+
+
+def _fit(volume: Volume, given: Frame, setting: Setting) -> Fitted:
+    """The fit in the frame of landmarks; in the model's own where they are rough; anywhere near, if that fails.
 
     The crop and the cut to the vestibule follow the frame.
     """
-    found = _fit_in(volume, given, setting)
+    first = Fitted(_fit_in(volume, given, setting), given)
     if setting.options.is_paper:
-        return Fitted(found, given, None)
-    if are_landmarks and _is_believable(found):
-        return Fitted(found, given, given)
-    frame = frame_of_model(setting.cochlea(given), found.theta)
-    found = _fit_in(volume, frame, setting)
-    again = Fitted(found, frame, frame)
-    if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
-        frame = _frame_near(volume, given, setting)
-        found = _fit_in(volume, frame, setting)
-    cut = frame_of_model(setting.cochlea(frame), found.theta)
-    away, turned = frame_offset(given, cut)
+        return first
+    if _is_believable(first.found):
+        return first._replace(cut=given)
+    again = _fit_again(volume, first, setting)
+    if not (_is_believable(again.found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
+        again = _fit_located(volume, _found_near(volume, given, setting), setting)
+    assert again.cut is not None
+    away, turned = frame_offset(given, again.cut)
     note = (
         f"The landmarks are {away:.1f} mm and {turned:.0f} degrees from where the fitted cochlea would have them; "
         "the cut to the vestibule follows the fitted cochlea."
     )
-    return Fitted(found, frame, cut, (note,) if are_landmarks else ())
+    return again._replace(notes=(note,))
 
 
-def _frame_near(volume: Volume, given: Frame, setting: Setting) -> Frame:
-    """The frame of the cochlea at the landmarks' middle, whichever way it lies."""
+def _found_near(volume: Volume, given: Frame, setting: Setting) -> Located:
+    """The cochlea at the landmarks' middle, whichever way it lies."""
     middle = np.asarray(given.to_world(np.asarray(setting.calibration.centre)[None]))[0]
     try:
-        return frame_at(volume, Point(middle, given.side), setting.template)
+        return locate(volume, point=Point(middle, given.side), template=setting.template)[0]
     except InputError as error:
         raise InputError(
             f"the landmarks should lie on a {given.side} cochlea but neither a fit there nor a search around them "
