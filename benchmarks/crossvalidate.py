@@ -1,6 +1,6 @@
 """Segment the twelve specimens, each with what was calibrated without its fold, and score them by the yardstick.
 
-    python benchmarks/crossvalidate.py [--out DIR] [--pose landmarks|point|rough] [--preset paper] [--only F01 T01]
+    python benchmarks/crossvalidate.py [--out DIR] [--pose found|landmarks|point|rough] [--preset paper] [--only F01 T01]
         [--part segment|score]
     python benchmarks/crossvalidate.py --phantoms 50
 

@@ -129,7 +129,7 @@ def _run_one(request: Any, as_json: bool) -> Any:
 
 
 def name_outputs(inputs: list[Path], out: Path) -> list[Path]:
-    """The folder of each input's results: OUT itself for one; OUT/NAME for several, with a parent's name if needed."""
+    """The folder of each input's results: OUT itself for one, OUT/NAME for several."""
     if len(inputs) == 1:
         return [out]
     plain = [_plain_name(path) for path in inputs]

@@ -71,7 +71,8 @@ def segment(
     Without a pose the cochlea is found; a CT that shows two needs one, `locate` gives both. A rough pose is what
     `locate` gave, a `Point` near the cochlea's middle, or a frame (`Frame.from_landmarks`).
     `calibration` and `template` replace those that ship with the package. `progress` is called with the name of each
-    of `STAGES` as it begins ("locate" only where something has to be found). Same volume, pose, options and calibration: same numbers.
+    of `STAGES` as it begins ("locate" only where something has to be found). Same volume, pose, options and
+    calibration: same numbers.
     """
     options, template = options or SegmentOptions(), template or load_template()
     setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
