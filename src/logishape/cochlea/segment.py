@@ -79,7 +79,7 @@ def segment(
     volume = check_ct(volume)
     place = _place(volume, pose, setting)
     setting.progress("fit")
-    fitted = _fit(volume, place, setting) if isinstance(place, Frame) else _fit_located(volume, place, setting)
+    fitted = _fit(volume, place, setting)
     found, theta = fitted.found, fitted.found.theta
     cochlea = setting.cochlea(fitted.frame)
     setting.progress("posterior")
@@ -158,11 +158,35 @@ def check_ct(volume: Volume) -> Volume:
     return volume
 
 
-def _fit_located(volume: Volume, located: Located, setting: Setting) -> Fitted:
-    """The fit of what was found, in the model's own frame; rival poses are chosen by the model itself."""
-    fits = [Fitted(_fit_in(volume, frame, setting), frame) for frame in (located.frame, *located.rivals)]
-    best = max(fits, key=lambda one: _height(volume, one, located.frame, setting)) if len(fits) > 1 else fits[0]
-    return best if setting.options.is_paper else _fit_again(volume, best, setting)
+def _fit(volume: Volume, place: Frame | Located, setting: Setting) -> Fitted:
+    """The fit in the frame of landmarks or of what was found; in the model's own where that frame is rough.
+
+    Landmarks that no fit agrees with only say where to look. The crop and the cut to the vestibule follow the frame.
+    """
+    frames = (place,) if isinstance(place, Frame) else (place.frame, *place.rivals)
+    first = _best_fit(volume, frames, setting)
+    if setting.options.is_paper:
+        return first
+    if _is_believable(first.found):
+        return first._replace(cut=first.frame)
+    again = _fit_again(volume, first, setting)
+    if not isinstance(place, Frame):
+        return again
+    if not (_is_believable(again.found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
+        again = _fit(volume, _found_near(volume, place, setting), setting)
+    assert again.cut is not None
+    away, turned = frame_offset(place, again.cut)
+    note = (
+        f"The landmarks are {away:.1f} mm and {turned:.0f} degrees from where the fitted cochlea would have them; "
+        "the cut to the vestibule follows the fitted cochlea."
+    )
+    return again._replace(notes=(note,))
+
+
+def _best_fit(volume: Volume, frames: tuple[Frame, ...], setting: Setting) -> Fitted:
+    """The fit in the frame in which the model explains the image best."""
+    fits = [Fitted(_fit_in(volume, frame, setting), frame) for frame in frames]
+    return fits[0] if len(fits) == 1 else max(fits, key=lambda one: _height(volume, one, frames[0], setting))
 
 
 def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> float:
@@ -180,32 +204,10 @@ def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> 
 
 
 def _fit_again(volume: Volume, fitted: Fitted, setting: Setting) -> Fitted:
-    """The fit in the frame of the model that was fitted before; so are the crop and the cut to the vestibule."""
+    """The fit in the frame of the model that was fitted before."""
     frame = frame_of_model(setting.cochlea(fitted.frame), fitted.found.theta)
     found = _fit_in(volume, frame, setting)
     return Fitted(found, frame, frame_of_model(setting.cochlea(frame), found.theta))
-
-
-def _fit(volume: Volume, given: Frame, setting: Setting) -> Fitted:
-    """The fit in the frame of landmarks; in the model's own where they are rough; anywhere near, if that fails.
-
-    The crop and the cut to the vestibule follow the frame.
-    """
-    first = Fitted(_fit_in(volume, given, setting), given)
-    if setting.options.is_paper:
-        return first
-    if _is_believable(first.found):
-        return first._replace(cut=given)
-    again = _fit_again(volume, first, setting)
-    if not (_is_believable(again.found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
-        again = _fit_located(volume, _found_near(volume, given, setting), setting)
-    assert again.cut is not None
-    away, turned = frame_offset(given, again.cut)
-    note = (
-        f"The landmarks are {away:.1f} mm and {turned:.0f} degrees from where the fitted cochlea would have them; "
-        "the cut to the vestibule follows the fitted cochlea."
-    )
-    return again._replace(notes=(note,))
 
 
 def _found_near(volume: Volume, given: Frame, setting: Setting) -> Located:
