@@ -1,11 +1,14 @@
 """Appearance of a cochlea in CT: mixtures tied to what the image says of lumen and bone, or the paper's free ones."""
 
+import math
+
 from logishape.appearance import PseudoCounts, Regions, StudentMixture
 from logishape.cochlea.lumen import Intensities
 
 # Shares of the step from lumen to bone at which voxels are half one, half the other, seen from inside and outside.
-INSIDE_PARTIAL, OUTSIDE_PARTIAL, PARTIAL_SPREAD = 0.21, 0.64, 0.14
-INSIDE_WEIGHTS, OUTSIDE_WEIGHTS = (0.75, 0.25), (0.15, 0.55, 0.18, 0.04, 0.08)
+INSIDE_PARTIAL, OUTSIDE_PARTIAL, PARTIAL_SPREAD = 0.21, 0.64, 0.10
+INSIDE_WEIGHTS, OUTSIDE_WEIGHTS = (0.75, 0.25), (0.15, 0.585, 0.18, 0.005, 0.08)
+_USUAL_NOISE_HU = 200.0  # of the specimens' lumen; what an image has more widens its partial volume too
 _OTHER_HU = {
     "air": 100.0,
     "fluid": -900.0,
@@ -17,7 +20,9 @@ def tied_regions(found: Intensities, num_inside: float, num_outside: float) -> R
 
     Pseudo-counts hold the mixtures near these values as firmly as if they had been seen on so many voxels.
     """
-    middle, spread = found.lumen + INSIDE_PARTIAL * found.step, PARTIAL_SPREAD * found.step
+    middle = found.lumen + INSIDE_PARTIAL * found.step
+    excess = max(found.lumen_noise**2 - (_USUAL_NOISE_HU * found.gain) ** 2, 0.0)
+    spread = math.hypot(PARTIAL_SPREAD * found.step, math.sqrt(excess))
     other, other_scale = found.offset + found.gain * _OTHER_HU[found.filling], 200 * found.gain
     inside = StudentMixture(
         INSIDE_WEIGHTS,

@@ -37,7 +37,7 @@ class SegmentOptions:
     seed: int = 0
     num_starts: int = 6
     evidence: float = 0.1
-    worth: float = 3.0
+    worth: float = 30.0
 
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
