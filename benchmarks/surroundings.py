@@ -1,4 +1,4 @@
-"""Volumes to look for a cochlea in, made by seed: specimens in synthetic heads, volumes without one.
+"""Volumes to look for a cochlea in, made by seed: specimens in synthetic heads, volumes without one, cut ones.
 
 A library for other benchmarks. Everything comes back as a `Scene`: the volume (HU, float32) and the true frames with
 their sides, none if there is no cochlea. The same generator state gives the same numbers.
@@ -347,7 +347,7 @@ def crop_to_canals(ct: Volume, frame: Frame) -> Volume:
     return _cropped(ct, axis, *bounds)
 
 
-# Phantoms in large fields
+# Phantoms in large fields, and fields that cut
 
 
 def phantom(ears: int, rng: np.random.Generator, size_mm: Any = None, spacing: float = 0.3, **options: Any) -> Scene:
@@ -363,6 +363,21 @@ def phantom(ears: int, rng: np.random.Generator, size_mm: Any = None, spacing: f
     chosen = {"side": side, "lumen": lumen, "size_mm": size_mm, "spacing_mm": spacing, **options}
     made = make_phantom(PhantomOptions(**chosen), seed)
     return Scene(made.volume, [(ear.side, frame_of_model(ear.cochlea, ear.theta)) for ear in made.ears])
+
+
+def cut(volume: Volume, frame: Frame, direction: Any, distance_mm: float) -> Volume:
+    """A volume that ends at this distance from the cochlea's middle, in a direction of the world.
+
+    Voxels are kept as they are, so the border follows the voxel axis nearest to the direction; below zero the middle
+    itself is outside.
+    """
+    along = np.linalg.solve(volume.affine[:3, :3] / volume.spacing, np.asarray(direction, np.float64))
+    axis = int(np.argmax(np.abs(along)))
+    at, step = volume.to_index(middle_of(frame))[axis], distance_mm / volume.spacing[axis]
+    size = volume.shape[axis]
+    if along[axis] > 0:
+        return _cropped(volume, axis, 0, int(np.clip(np.floor(at + step) + 1, 1, size)))
+    return _cropped(volume, axis, int(np.clip(np.ceil(at - step), 0, size - 1)), size)
 
 
 def _cropped(volume: Volume, axis: int, first: int, last: int) -> Volume:
