@@ -18,7 +18,7 @@ MIRROR = np.diag([-1.0, 1.0, 1.0])  # right to left
 # the round window (outwards, back, down). So the lateral canal lies flat and the superior one stands upright.
 _ORIGIN, _AXIS, _TO_WINDOW = np.array([35.0, -8.0, 0.0]), np.array([0.62, 0.75, -0.2]), np.array([0.55, -0.65, -0.5])
 _APEX, _ROUND_WINDOW = np.array([0.0, 0.0, 2.92]), np.array([5.81, 0.0, -0.01])  # mean of the specimens, mm
-_CAPSULE_MM, _CAPSULE_HU, _SPONGY_HU = 1.9, 2000.0, 900.0
+_CAPSULE_HU, _SPONGY_HU = 2000.0, 900.0
 _WALL_MM = 0.5  # of bone between the labyrinth and other cavities
 
 
@@ -67,23 +67,32 @@ class EarAnatomy:
         keep off the labyrinth by a wall of bone.
         """
         local, parts, around = to_frame(self.body, points), self.surroundings, self.textures
-        middle_ear = np.minimum(parts.middle_ear.level(local), distance - 2 * _WALL_MM)
+        uneven = 0.25 * around.slow.at(points)
+        middle_ear = np.minimum(parts.middle_ear.level(local), distance - parts.wall_mm)
+        carotid = np.minimum(parts.carotid.level(local), distance - parts.capsule_mm)
+        dense = np.maximum(parts.core.level(local) + 2 * uneven, parts.capsule_mm + uneven - distance)
+        dense = np.minimum(dense, -np.maximum(middle_ear, carotid))
         hu = blend(hu, AIR_HU, cover(middle_ear, width))
-        hu = blend(hu, SOFT_HU, cover(np.minimum(parts.carotid.level(local), distance - _CAPSULE_MM), width))
-        near = np.flatnonzero((distance < 2 * _CAPSULE_MM) & (middle_ear < width))
-        thickness = _CAPSULE_MM + 0.25 * around.slow.at(points[near])
-        dense = _CAPSULE_HU + 110 * around.dense.at(points[near])
-        share = cover(np.minimum(thickness - distance[near], -middle_ear[near]), width)
-        hu[near] = blend(hu[near], dense, share)
-        spongy = np.flatnonzero(self._modiolus(points) > -width)
-        grain = _SPONGY_HU + 220 * around.trabeculae.at(points[spongy])
-        hu[spongy] = blend(hu[spongy], grain, cover(self._modiolus(points[spongy]), width))
+        hu = blend(hu, SOFT_HU, cover(carotid, width))
+        near = np.flatnonzero(dense > -width)
+        grain = _CAPSULE_HU + 110 * around.dense.at(points[near])
+        hu[near] = blend(hu[near], grain, cover(dense[near], width))
+        hu = self._with_modiolus(hu, points, width)
         # The labyrinth's own voxels end half a voxel before the distance from their centres does.
         lining = np.flatnonzero(distance < self.lining_mm + width)
         half = 0.5 * (hu[lining] + self.lumen_hu)
         hu[lining] = blend(hu[lining], half, cover(self.lining_mm - (distance[lining] - 0.5 * width), width))
-        inner = np.minimum(parts.auditory_canal.level(local), distance - _WALL_MM)
-        return blend(hu, AIR_HU if self.lumen_hu < -400 else 30.0, cover(inner, width))
+        nerves = np.max([tube.level(local) for tube in parts.nerve_canals], axis=0)
+        nerves = np.minimum(nerves, distance - _WALL_MM)
+        return blend(hu, AIR_HU if self.lumen_hu < -400 else 30.0, cover(nerves, width))
+
+    def _with_modiolus(self, hu: np.ndarray, points: np.ndarray, width: float) -> np.ndarray:
+        """HU with spongy bone about the axis."""
+        level = self._modiolus(points)
+        near = np.flatnonzero(level > -width)
+        grain = _SPONGY_HU + 220 * self.textures.trabeculae.at(points[near])
+        hu[near] = blend(hu[near], grain, cover(level[near], width))
+        return hu
 
     def in_part(self, part: Part, points: np.ndarray) -> np.ndarray:
         """Whether world points `(n, 3)` lie in the vestibule or a canal.

@@ -53,11 +53,15 @@ def slabs(grid: Volume, block: Block) -> Iterator[tuple[Block, np.ndarray]]:
     if min(sizes) == 0:
         return
     thick = max(_SLAB // (sizes[1] * sizes[2]), 1)
-    j, k = np.arange(block[1].start, block[1].stop), np.arange(block[2].start, block[2].stop)
-    for first in range(block[0].start, block[0].stop, thick):
-        rows = slice(first, min(first + thick, block[0].stop))
-        index = np.stack(np.meshgrid(np.arange(rows.start, rows.stop), j, k, indexing="ij"), axis=-1)
-        yield (rows, block[1], block[2]), grid.to_world(index.reshape(-1, 3))
+    # Sums of steps along the axes: a product with a matrix of three is slow where other programs keep cores busy.
+    i, j, k = (
+        np.arange(one.start, one.stop)[:, None] * step for one, step in zip(block, grid.affine[:3, :3].T, strict=True)
+    )
+    layer = j[:, None] + k + grid.affine[:3, 3]
+    for first in range(0, sizes[0], thick):
+        last = min(first + thick, sizes[0])
+        rows = slice(block[0].start + first, block[0].start + last)
+        yield (rows, block[1], block[2]), (i[first:last, None, None] + layer).reshape(-1, 3)
 
 
 def mark(mask: np.ndarray, grid: Volume, block: Block, is_in: Callable[[np.ndarray], np.ndarray]) -> None:

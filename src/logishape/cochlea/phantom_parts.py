@@ -73,6 +73,20 @@ class Cone(NamedTuple):
         return self.start_radius + share * (self.end_radius - self.start_radius) - away
 
 
+class Block(NamedTuple):
+    """What planes leave of a ball: where `normals @ x` is below `offsets` (mm)."""
+
+    centre: np.ndarray
+    radius: float
+    normals: np.ndarray
+    offsets: np.ndarray
+
+    def level(self, points: np.ndarray) -> np.ndarray:
+        """The distance to the nearest of its faces, exact inside."""
+        faces = np.min(self.offsets - points @ self.normals.T, axis=-1)
+        return np.minimum(faces, self.radius - _length(points - self.centre))
+
+
 Part = Ellipsoid | Torus | Cone
 
 
@@ -84,14 +98,19 @@ def _length(vectors: np.ndarray) -> np.ndarray:
 class Surroundings(NamedTuple):
     """What lies about a cochlea, in the cochlear frame of an average specimen (mm).
 
-    The vestibule and the three semicircular canals share the cochlea's fluid or air.
+    The vestibule and the three semicircular canals share the cochlea's fluid or air. Dense bone is a shell about the
+    labyrinth, `capsule_mm` thick, and `core`, which is most of the bone on its inner side; the middle ear keeps
+    `wall_mm` off the labyrinth.
     """
 
     vestibule: Ellipsoid
     canals: tuple[Torus, ...]
-    auditory_canal: Part
+    nerve_canals: tuple[Part, ...]
     carotid: Part
     middle_ear: Part
+    core: Block
+    capsule_mm: float
+    wall_mm: float
 
 
 # Where right ears of twelve specimens have them, averaged (mm): the vestibule with half-lengths along its three axes,
@@ -104,14 +123,14 @@ _CANALS = (
     ((4.0, -7.2, -3.7), (0.96, -0.25, 0.02), 3.4),
 )
 LABYRINTH_CENTRE, LABYRINTH_REACH = np.array([3.8, -3.4, -2.0]), 11.5
+# Dense bone of the specimens ends towards the brain above, towards the cells below, and under the middle ear.
+_CORE_NORMALS = ((-0.46, -0.76, 0.46), (0.7, 0.7, 0.0), (0.3, 0.0, 1.0))
+_CORE_OFFSETS = (4.35, 5.5, 1.9)
 
 
 def draw_surroundings(rng: np.random.Generator) -> Surroundings:
-    """Surroundings that differ a little from ear to ear: 0.2 mm in position, 0.15 mm in radius."""
-
-    def about(point: tuple[float, ...], sd: float = 0.2) -> np.ndarray:
-        return np.array(point) + np.clip(rng.normal(0, sd, 3), -2.5 * sd, 2.5 * sd)
-
+    """Surroundings that differ a little from ear to ear, the labyrinth's rooms by 0.2 mm, what is farther by more."""
+    about = _Scatter(rng)
     centre, radii = _VESTIBULE
     axes, _ = np.linalg.qr(np.array(_VESTIBULE_AXES).T)
     vestibule = Ellipsoid(about(centre, 0.1), axes.T, np.array(radii) * rng.uniform(0.95, 1.05, 3))
@@ -121,15 +140,40 @@ def draw_surroundings(rng: np.random.Generator) -> Surroundings:
         canals.append(
             Torus(about(middle), turned / np.linalg.norm(turned), radius + rng.normal(0, 0.15), rng.uniform(0.5, 0.6))
         )
-    fundus = about((-0.2, -0.2, -2.8))
-    inwards = about((-0.3, 0.2, -0.93), 0.05)
+    fundus = about((0.1, -0.6, -3.7), 0.3)
+    inwards = about((-0.62, 0.34, -0.7), 0.06)
+    facial, knee = about((0.1, -2.7, -2.4), 0.3), about((-0.2, -4.3, 1.2), 0.3)
     return Surroundings(
         vestibule,
         tuple(canals),
-        Cone(fundus, fundus + 14 * inwards, rng.uniform(1.8, 2.1), rng.uniform(2.2, 3.0)),
+        (
+            Cone(fundus, fundus + 14 * inwards, rng.uniform(2.1, 2.7), rng.uniform(2.3, 3.0)),
+            Cone(fundus, about((0.9, 0.2, -1.0)), 1.8, rng.uniform(0.9, 1.3)),  # to the cochlea
+            Cone(facial, knee, 0.8, 0.6),
+            Cone(knee, about((9.5, -4.5, 1.5), 0.4), 0.6, 0.8),
+        ),
         Cone(about((-6.0, 4.0, 5.0), 0.7), about((-12.0, 12.0, -4.0), 0.7), 2.4, 2.6),
-        Ellipsoid(about((6.5, 1.0, 7.0), 0.3), np.eye(3), np.array([6.0, 5.0, 3.5]) * rng.uniform(0.9, 1.1)),
+        Ellipsoid(about((8.0, 1.0, 5.0), 0.5), np.eye(3), np.array([7.5, 6.5, 5.5]) * rng.uniform(0.9, 1.1)),
+        _draw_core(about),
+        rng.uniform(1.3, 1.9),
+        rng.uniform(0.9, 1.3),
     )
+
+
+class _Scatter(NamedTuple):
+    """Draws points about a given one, never more than 2.5 standard deviations away along an axis."""
+
+    rng: np.random.Generator
+
+    def __call__(self, point: tuple[float, ...], sd: float = 0.2) -> np.ndarray:
+        return np.array(point) + np.clip(self.rng.normal(0, sd, 3), -2.5 * sd, 2.5 * sd)
+
+
+def _draw_core(about: _Scatter) -> Block:
+    normals = np.array([about(normal, 0.08) for normal in _CORE_NORMALS])
+    lengths = np.linalg.norm(normals, axis=1)
+    radius = about.rng.uniform(8.5, 10.5)
+    return Block(about((1.5, -0.5, -3.5), 0.7), radius, normals / lengths[:, None], about(_CORE_OFFSETS, 0.5))
 
 
 def to_frame(frame: Frame, points: np.ndarray) -> np.ndarray:
