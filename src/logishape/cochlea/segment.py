@@ -16,7 +16,7 @@ from logishape.cochlea.pose import Point, frame_at, likeness
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import reformat
 from logishape.cochlea.result import CaseResult
-from logishape.cochlea.search import Found, plain_fit, search
+from logishape.cochlea.search import Found, plain_fit, search, search_again
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
@@ -139,7 +139,7 @@ def _fit(volume: Volume, given: Frame, are_landmarks: bool, setting: Setting) ->
     if are_landmarks and _is_believable(found):
         return Fitted(found, given, given)
     frame = frame_of_model(setting.cochlea(given), found.theta)
-    found = _fit_in(volume, frame, setting)
+    found = _fit_in(volume, frame, setting, None if are_landmarks else found)
     again = Fitted(found, frame, frame)
     if are_landmarks and not (_is_believable(found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
         frame = _frame_near(volume, given, setting)
@@ -180,12 +180,14 @@ def _is_believable(found: Found) -> bool:
     return found.fit.status.is_usable and pose_surprise(shape, found.theta) <= BELIEVABLE
 
 
-def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
-    """The fit in the coordinates of a frame, where both sides look alike."""
+def _fit_in(volume: Volume, frame: Frame, setting: Setting, before: Found | None = None) -> Found:
+    """The fit in the coordinates of a frame, where both sides look alike; it may continue the one the frame is of."""
     shape, options = setting.cochlea(), setting.options
     crop = reformat(volume, frame)
     model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)
+    if before is not None:
+        return search_again(before, crop, intensities, options)
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
 
 
