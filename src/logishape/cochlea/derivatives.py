@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from logishape.cochlea.centreline import Curve, height, radius
-from logishape.cochlea.level import Meeting, Place, hold, meet, met_level, piece_level, place_of
+from logishape.cochlea.level import Meeting, Place, hold, meet, met_level, place_of
 from logishape.cochlea.sections import Form, Section, fade_in
-from logishape.core.arrays import AnyArray
+from logishape.core.arrays import AnyArray, side_by_side
 from logishape.shapes.base import Derivatives
 
 
@@ -20,30 +20,28 @@ def piece_derivatives(
 ) -> Derivatives:
     """The level of each point's piece, its derivatives in a, b, alpha, phi and the free parameters, and its gradient.
 
-    The level depends on parameters and angle through the ten numbers of one section: their cotangents come from one
-    backward pass, and what follows is a product with derivatives that are known in closed form.
+    The level depends on parameters and angle through the ten numbers of one section, and on where the tube ends:
+    their cotangents come from one backward pass, and what follows is a product with derivatives that are known in
+    closed form.
     """
     place = place_of(points)
     meeting = meet(form, piece, place.azimuth)
     section, turning = jax.jvp(form.section, (meeting.at,), (jnp.ones_like(meeting.at),))
     section, turning = hold((section, turning), place.x)
 
-    def level_of(section: Section, angle: jax.Array, place: Place) -> jax.Array:
-        return met_level(form, meeting._replace(angle=angle), section, place)
+    def level_of(section: Section, angle: jax.Array, place: Place, end: jax.Array) -> jax.Array:
+        return met_level(dataclasses.replace(form, end=end), meeting._replace(angle=angle), section, place)
 
-    level, pull = jax.vjp(level_of, section, meeting.angle, place)
-    by_section, by_angle, by_place = hold(pull(jnp.ones_like(level)), place.x)
+    end = jnp.broadcast_to(form.end, place.x.shape)  # one for each point, so that each has its own derivative
+    level, pull = jax.vjp(level_of, section, meeting.angle, place, end)
+    by_section, by_angle, by_place, by_end = hold(pull(jnp.ones_like(level)), place.x)
     by_turning = sum(jax.tree.leaves(jax.tree.map(jnp.multiply, by_section, turning)))
     is_turning = meeting.is_tube & (meeting.at == meeting.angle)
     gradient = _gradient(place, by_place, by_angle + jnp.where(is_turning, by_turning, 0))
     columns = _parameter_columns(form, meeting, by_section)
-    if "theta_max" in free:  # it also moves the end itself: once more, forward, through everything
-
-        def moved_end(end: jax.Array) -> jax.Array:
-            return piece_level(dataclasses.replace(form, end=end), piece, points)
-
-        columns["theta_max"] = _slope(moved_end, form.end)
-    jacobian = jnp.stack([columns[name] for name in ("a", "b", "alpha", "phi", *free)], axis=1)
+    is_last = meeting.is_apex | (meeting.is_tube & (meeting.angle > form.end))
+    columns["theta_max"] += by_end + jnp.where(is_last, by_turning, 0)
+    jacobian = side_by_side([columns[name] for name in ("a", "b", "alpha", "phi", *free)])
     return Derivatives(level, jacobian, gradient)
 
 
@@ -54,12 +52,17 @@ def _gradient(place: Place, by_place: Place, by_angle: Float[AnyArray, " n"]) ->
     cosine, sine, turn = place.x * inverse, place.y * inverse, by_angle * inverse
     along_x = by_place.x + by_place.distance * cosine - turn * sine
     along_y = by_place.y + by_place.distance * sine + turn * cosine
-    return jnp.stack([along_x, along_y, by_place.height], axis=1)
+    return side_by_side([along_x, along_y, by_place.height])
 
 
 def _parameter_columns(form: Form, meeting: Meeting, by_section: Section) -> dict[str, jax.Array]:
-    """Derivatives in all parameters but theta_max, by name."""
+    """Derivatives in all parameters, by name; that in theta_max with the section's angle held."""
     at, constants = meeting.at, form.constants
+
+    def lifted(end: jax.Array) -> Curve:
+        z, lift = height(constants, form.alpha, form.phi, end, at), fade_in(end, at)
+        return Curve(z.value + form.apex_offset * lift.value, z.slope + form.apex_offset * lift.slope)
+
     return {
         "a": _dot(by_section.radius, _slope(lambda a: radius(constants, a, form.b, at), form.a)),
         "b": _dot(by_section.radius, _slope(lambda b: radius(constants, form.a, b, at), form.b)),
@@ -68,6 +71,7 @@ def _parameter_columns(form: Form, meeting: Meeting, by_section: Section) -> dic
         "section_scale": by_section.c0.value,
         "section_c2": by_section.c2.value,
         "section_s2": by_section.s2.value,
+        "theta_max": _dot(by_section.height, _slope(lifted, form.end)),
         "apex_offset": _dot(by_section.height, fade_in(form.end, at)),
     }
 

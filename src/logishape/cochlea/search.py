@@ -1,4 +1,4 @@
-"""The fit of a cochlea to its crop: many starts on a sample of the crop, then the best one on all voxels near it."""
+"""The fit of a cochlea to its crop: many starts on few voxels, then the best one on more, and near its surface."""
 
 from typing import NamedTuple
 
@@ -14,16 +14,18 @@ from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
 from logishape.core.observation import Observation
 from logishape.core.status import Status
-from logishape.inference.batch import fit_starts
+from logishape.inference.batch import fit_starts, heights_of
 from logishape.inference.fit import Fit, fit
 from logishape.inference.model import Model, State
 from logishape.inference.multistart import choose_starts
 from logishape.inference.options import FitOptions
 
-ROWS = 16384  # voxels of every fit: one size, one compilation; neighbours say nearly the same
+ROWS = 16384  # voxels of the fits that count: one size, one compilation; neighbours say nearly the same
+FEW_ROWS, NUM_SCORED = 2048, 1024  # voxels that tell good starts from bad, and good candidates for starts
 GROUP = 1  # starts in one program: the one that refines is then the same
 NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
 FIRST_ANNEAL = 1.5
+ROUGHLY = FitOptions(decrement_tolerance=1.0, rise_tolerance=1.0)  # near enough to know which start is best
 NUM_CANDIDATES = 256
 SHARE_INSIDE = 0.1  # of a crop, about
 PAPER_START = np.array([0, 0, 0, 0, 0, 0, 4.0, 0.15, 0.6, 0.2])
@@ -47,17 +49,22 @@ class Found(NamedTuple):
 
 
 def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
-    """The best of several fits on a sample of the crop, then refined on the voxels near its surface."""
+    """The best of several rough fits on few voxels of the crop, then fitted to more, and near its surface."""
     cochlea = model.shape
     assert isinstance(cochlea, Cochlea)
     in_use = crop.is_covered & ~is_beyond(crop.points)
-    sample = observe(crop, in_use, options)
-    start = State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
-    chosen = choose_starts(model, sample, start, candidates(cochlea, options), options.num_starts)
+    few, sample = (observe(crop, in_use, options, rows) for rows in (FEW_ROWS, ROWS))
+    start = State(cochlea.mean(), tied_regions(found, *_worth(few, SHARE_INSIDE, options)))
+    chosen = choose_starts(model, few, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
     starts = [State(theta, start.regions) for theta in chosen]
-    fits = fit_starts(model, sample, starts, FitOptions(anneal=(FIRST_ANNEAL,)), GROUP)
-    heights = np.array([_height(one) for one in fits])
+    blurred = model.with_reference_length(FIRST_ANNEAL * model.reference_length)
+    fits = fit_starts(blurred, few, starts, ROUGHLY, GROUP)
+    # Few voxels are enough to get there, but not to say which of two solutions is the better one.
+    heights = np.where(
+        [_is_shape(one) for one in fits], heights_of(model, sample, [one.state for one in fits]), -np.inf
+    )
     best = fits[int(np.argmax(heights))]
+    (best,) = fit_starts(model, sample, [best.state], FitOptions(), GROUP)
     refined, near = refine(model, crop, found, np.asarray(best.state.theta), options)
     return Found(model, crop, found, near, refined, heights)
 
@@ -101,20 +108,23 @@ def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "
     return np.clip(drawn, prior.lower + inner, prior.upper - inner)
 
 
-def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions) -> Observation:
-    """At most `ROWS` of the voxels, always the same, padded to that size; together they weigh as much as all."""
+def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions, size: int = ROWS) -> Observation:
+    """At most `size` of the voxels, always the same, padded to that size; together they weigh as much as all."""
     (rows,) = np.nonzero(in_use)
     weight = options.evidence
-    if rows.size > ROWS:
-        weight *= rows.size / ROWS
-        rows = np.sort(np.random.default_rng(0).choice(rows, ROWS, replace=False))
+    if rows.size > size:
+        weight *= rows.size / size
+        rows = np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
     weights = np.full(rows.size, weight)
-    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
+    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(size)
+
+
+def _is_shape(ended: Fit) -> bool:
+    return ended.status not in (Status.COLLAPSED, Status.REFUSED)
 
 
 def _height(ended: Fit) -> float:
-    is_shape = ended.status not in (Status.COLLAPSED, Status.REFUSED) and ended.log_joint.size
-    return float(ended.log_joint[-1]) if is_shape else -np.inf
+    return float(ended.log_joint[-1]) if _is_shape(ended) and ended.log_joint.size else -np.inf
 
 
 def _worth(observation: Observation, share_inside: float, options: SegmentOptions) -> tuple[float, float]:

@@ -64,13 +64,11 @@ class Cochlea(AbstractShapeWithDerivatives):
 
     def level(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> Float[jax.Array, " n"]:
         """Millimetres to the surface at world points, positive inside."""
-        return self.posed.level(theta, self.frame.to_cochlea(points))
+        return _level(self, jnp.asarray(theta), jnp.asarray(points))
 
     def derivatives(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> Derivatives:
         """The level and its exact derivatives in parameters and world position."""
-        found = derivatives(self.posed, theta, self.frame.to_cochlea(points))
-        axes = jnp.asarray(self.frame.axes, found.gradient.dtype)
-        return found._replace(gradient=apply_matrix(axes.T, found.gradient))
+        return _derivatives(self, jnp.asarray(theta), jnp.asarray(points))
 
     def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray]:
         """Corners (mm) of a world box around the surface."""
@@ -142,6 +140,18 @@ class Cochlea(AbstractShapeWithDerivatives):
 
     def _chosen(self) -> list[int]:
         return [PARAMETERS.index(name) for name in self.parameter_names]
+
+
+@jax.jit  # a fit asks in many places: traced once for all of them
+def _level(cochlea: Cochlea, theta: jax.Array, points: jax.Array) -> jax.Array:
+    return cochlea.posed.level(theta, cochlea.frame.to_cochlea(points))
+
+
+@jax.jit
+def _derivatives(cochlea: Cochlea, theta: jax.Array, points: jax.Array) -> Derivatives:
+    found = derivatives(cochlea.posed, theta, cochlea.frame.to_cochlea(points))
+    axes = jnp.asarray(cochlea.frame.axes, found.gradient.dtype)
+    return found._replace(gradient=apply_matrix(axes.T, found.gradient))
 
 
 def _check_options(frame: object, free: object, calibration: object, preset: object, distance: object) -> None:

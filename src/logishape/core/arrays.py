@@ -6,7 +6,7 @@ own `jax_enable_x64` is never flipped.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -79,6 +79,20 @@ def to_host(tree: Any) -> Any:
 def total(values: AnyArray) -> jax.Array:
     """The sum of all values, accumulated in double where doubles exist."""
     return jnp.sum(values, dtype=jnp.result_type(float))
+
+
+def side_by_side(columns: Sequence[AnyArray]) -> jax.Array:
+    """A matrix of these columns, each a vector or a matrix of as many rows, written one after the other.
+
+    A concatenation fuses with what computes its columns into a branch for every number, which is not vector code.
+    """
+    blocks = [column[:, None] if column.ndim == 1 else column for column in columns]
+    matrix = jnp.zeros((sum(block.shape[1] for block in blocks), blocks[0].shape[0]), blocks[0].dtype)
+    first = 0
+    for block in blocks:
+        matrix = jax.lax.dynamic_update_slice(matrix, block.T, (first, 0))
+        first += block.shape[1]
+    return matrix.T
 
 
 def over_chunks(function: Callable[..., Any], arrays: tuple[Any, ...], reduce: bool) -> Any:

@@ -15,7 +15,7 @@ from logishape.core.errors import InputError
 from logishape.core.observation import LARGEST_INTENSITY, Observation
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, State
-from logishape.inference.objective import log_joint
+from logishape.inference.objective import log_joint, log_joint_at
 
 
 def check_state(model: Model, observation: Observation, state: State) -> None:
@@ -110,7 +110,7 @@ def looks_sound(model: Model, observation: Observation, start: State) -> Bool[Ar
         & (jnp.sum(in_use) >= 2 ** (observation.ndim + 1))
         & jnp.all(jnp.isfinite(logits))
         & jnp.any(in_use & (logits > 0))
-        & jnp.isfinite(log_joint(model, observation, start))  # minus infinity outside the box
+        & jnp.isfinite(log_joint_at(model, observation, start, logits))  # minus infinity outside the box
     )
 
 

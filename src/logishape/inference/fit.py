@@ -55,7 +55,7 @@ def fit(model: Model, observation: Observation, start: State, options: FitOption
     padded = observation.padded(padded_size(observation.num_voxels))
     check_start(model, padded, start)
     with double_precision():
-        ended, _ = fit_at_all_lengths(_ONE, model, padded, start, options)
+        ended, _ = fit_at_all_lengths(ONE, model, padded, start, options)
     return outcome(model, to_host(ended))
 
 
@@ -175,7 +175,7 @@ def calls_over_cases(image_axes: Any) -> Calls:
     )
 
 
-_ONE = Calls(
+ONE = Calls(
     begin=eqx.filter_jit(begin),
     count_active=eqx.filter_jit(_count_active),
     run=eqx.filter_jit(_run),

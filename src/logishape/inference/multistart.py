@@ -20,7 +20,7 @@ from logishape.inference.checks import check_in_box, check_state
 from logishape.inference.fit import Fit
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, Prior, State
-from logishape.inference.objective import log_joint
+from logishape.inference.objective import log_joint_at
 from logishape.inference.options import FitOptions
 
 _NUM_SCORED = 4096  # voxels a candidate is scored on
@@ -117,14 +117,20 @@ def draw_prior(prior: Prior, key: jax.Array, num_draws: int) -> Float[np.ndarray
 
 
 def choose_starts(
-    model: Model, observation: Observation, start: State, candidates: Float[np.ndarray, "m p"], num_fits: int
+    model: Model,
+    observation: Observation,
+    start: State,
+    candidates: Float[np.ndarray, "m p"],
+    num_fits: int,
+    num_scored: int = _NUM_SCORED,
 ) -> Float[np.ndarray, "f p"]:
     """The start and the best candidates that keep their distance from it and each other, at most `num_fits` in all.
 
     Only the better quarter is looked at; the distance, a root mean square over whitened parameters, is halved until
-    enough are found. Ties go by the parameters, so that the order of candidates does not matter.
+    enough are found. Ties go by the parameters, so that the order of candidates does not matter. Scores are taken on
+    `num_scored` voxels.
     """
-    thinned = _thin(observation)
+    thinned = _thin(observation, num_scored)
     with double_precision():
         scores = np.array(_score(model, thinned, start.regions, candidates))
     scores = np.where(np.isfinite(scores), scores, -np.inf)
@@ -140,15 +146,15 @@ def choose_starts(
     return np.array(chosen)
 
 
-def _thin(observation: Observation) -> Observation:
-    """A few thousand voxels, always the same, that weigh as much as all."""
+def _thin(observation: Observation, num_rows: int) -> Observation:
+    """So many voxels, always the same, that weigh as much as all."""
     weights = np.asarray(observation.weights)
     (rows,) = np.nonzero(weights > 0)
-    if rows.size > _NUM_SCORED:
-        rows = np.sort(np.random.default_rng(0).choice(rows, _NUM_SCORED, replace=False))
+    if rows.size > num_rows:
+        rows = np.sort(np.random.default_rng(0).choice(rows, num_rows, replace=False))
     scale = weights.sum(dtype=float) / weights[rows].sum(dtype=float)
     points, intensities = np.asarray(observation.points)[rows], np.asarray(observation.intensities)[rows]
-    return Observation(points, intensities, (weights[rows] * scale).astype(weights.dtype)).padded(_NUM_SCORED)
+    return Observation(points, intensities, (weights[rows] * scale).astype(weights.dtype)).padded(num_rows)
 
 
 @eqx.filter_jit
@@ -160,7 +166,7 @@ def _score(
     def one(theta: jax.Array) -> jax.Array:
         logits = prior_logit(model, theta, observation.points)
         is_empty = ~jnp.any((logits > 0) & (observation.weights > 0))
-        return jnp.where(is_empty, -jnp.inf, log_joint(model, observation, State(theta, regions)))
+        return jnp.where(is_empty, -jnp.inf, log_joint_at(model, observation, State(theta, regions), logits))
 
     return jax.lax.map(one, jnp.asarray(candidates), batch_size=256)  # bounds the memory
 

@@ -42,6 +42,12 @@ def log_likelihood(observation: Observation, V: Float[AnyArray, " n"], densities
 
 def log_joint(model: Model, observation: Observation, state: State) -> Float[jax.Array, ""]:
     """log p(I, theta, theta_I): likelihood and log priors over one fixed set of voxels."""
-    V = prior_logit(model, state.theta, observation.points)
+    return log_joint_at(model, observation, state, prior_logit(model, state.theta, observation.points))
+
+
+def log_joint_at(
+    model: Model, observation: Observation, state: State, V: Float[AnyArray, " n"]
+) -> Float[jax.Array, ""]:
+    """The same for a state whose prior logits are known."""
     data = log_likelihood(observation, V, evaluate_densities(observation, state))
     return data + model.prior.log_prob(state.theta) + state.regions.log_prior()

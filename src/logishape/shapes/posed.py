@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.core.arrays import AnyArray, as_double, as_vector, like
+from logishape.core.arrays import AnyArray, as_double, as_vector, like, side_by_side
 from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix, right_jacobian, rotation_matrix, rotation_matrix_2d
 from logishape.shapes.base import AbstractShape, AbstractShapeWithDerivatives, Derivatives, derivatives
@@ -66,8 +66,10 @@ class Posed(AbstractShapeWithDerivatives):
         if centred.shape[1] == 2:
             turn = (centred[:, 0] * gradient[:, 1] - centred[:, 1] * gradient[:, 0])[:, None]
         else:
-            turn = apply_matrix(right_jacobian(theta[3:6]).T, jnp.cross(centred, gradient))
-        jacobian = jnp.concatenate([inner.gradient, turn, inner.jacobian], axis=1)
+            (x, y, z), (u, v, w) = centred.T, gradient.T
+            torque = side_by_side([y * w - z * v, z * u - x * w, x * v - y * u])  # the cross product
+            turn = apply_matrix(right_jacobian(theta[3:6]).T, torque)
+        jacobian = side_by_side([inner.gradient, turn, inner.jacobian])
         return Derivatives(inner.level, jacobian, gradient)
 
     def extent(self, theta: Float[AnyArray, " p"]) -> tuple[np.ndarray, np.ndarray] | None:
