@@ -9,8 +9,8 @@ Each specimen is segmented from its CT file by the same code as `logishape cochl
 prior and the template that were made without it and the two others of its fold. The appearance's constants and the
 two reference lengths were chosen by hand on all twelve. `--pose found` gives nothing but the CT, `--pose point` a
 point up to 1 mm (along each axis) from the cochlea's middle and the side, `--pose rough` landmarks moved by 1.2 mm
-and turned by 0.3 rad (SD along each axis). `--degrade` resamples the CT to 0.3 or 0.4 mm voxels (blurred accordingly),
-adds white noise of 150 HU, or changes the values to 0.7 HU + 200; labels of coarse CTs are scored on the specimen's
+and turned by 0.3 rad (SD along each axis). `--degrade` resamples the CT to 0.3 or 0.4 mm voxels, blurred with them,
+adds white noise of 150 HU, or changes values to 0.7 HU + 200; labels of coarse CTs are scored on the specimen's
 own grid, to which the probability is interpolated. `--turned` gives the affine another rotation, and a mirror image,
 and compares the masks with those of the CT as it is. The yardstick is `score.py` beside the data; it shares no code
 with this package.
