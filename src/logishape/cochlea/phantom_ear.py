@@ -20,6 +20,7 @@ _ORIGIN, _AXIS, _TO_WINDOW = np.array([35.0, -8.0, 0.0]), np.array([0.62, 0.75, 
 _APEX, _ROUND_WINDOW = np.array([0.0, 0.0, 2.92]), np.array([5.81, 0.0, -0.01])  # mean of the specimens, mm
 _CAPSULE_HU, _SPONGY_HU = 2000.0, 900.0
 _WALL_MM = 0.5  # of bone between the labyrinth and other cavities
+_MUCOSA_MM = 0.6  # of soft tissue in the middle ear, unless the bone is dried and the labyrinth full of air
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,8 +73,8 @@ class EarAnatomy:
         carotid = np.minimum(parts.carotid.level(local), distance - parts.capsule_mm)
         dense = np.maximum(parts.core.level(local) + 2 * uneven, parts.capsule_mm + uneven - distance)
         dense = np.minimum(dense, -np.maximum(middle_ear, carotid))
-        hu = blend(hu, AIR_HU, cover(middle_ear, width))
-        hu = blend(hu, SOFT_HU, cover(carotid, width))
+        hu = blend(hu, SOFT_HU, cover(np.maximum(middle_ear, carotid), width))
+        hu = blend(hu, AIR_HU, cover(middle_ear - (0.0 if self.lumen_hu < -400 else _MUCOSA_MM), width))
         near = np.flatnonzero(dense > -width)
         grain = _CAPSULE_HU + 110 * around.dense.at(points[near])
         hu[near] = blend(hu[near], grain, cover(dense[near], width))
