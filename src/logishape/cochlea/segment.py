@@ -15,7 +15,7 @@ from logishape.cochlea.measurements import measure
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
-from logishape.cochlea.reformat import grid_points, reformat, sample
+from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
@@ -169,9 +169,9 @@ def _fit(volume: Volume, place: Frame | Located, setting: Setting) -> Fitted:
         return first
     if _is_believable(first.found):
         return first._replace(cut=first.frame)
-    again = _fit_again(volume, first, setting)
     if not isinstance(place, Frame):
-        return again
+        return _fit_again(volume, first, setting)
+    again = _fit_again(volume, first, setting) if _is_inside(volume, first, setting) else first
     if not (_is_believable(again.found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
         again = _fit(volume, _found_near(volume, place, setting), setting)
     assert again.cut is not None
@@ -201,6 +201,13 @@ def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> 
     model = Model(setting.cochlea(fitted.frame), found.model.prior, found.model.reference_length)
     weights = setting.options.evidence * is_covered
     return float(log_joint(model, Observation.from_arrays(world, intensities, weights), found.fit.state))
+
+
+def _is_inside(volume: Volume, fitted: Fitted, setting: Setting) -> bool:
+    """Whether the CT covers the surroundings of a fitted model."""
+    frame = frame_of_model(setting.cochlea(fitted.frame), fitted.found.theta)
+    points = grid_points()[::7]
+    return float(np.mean(sample(volume, frame, points)[1])) >= LEAST_COVERED
 
 
 def _fit_again(volume: Volume, fitted: Fitted, setting: Setting) -> Fitted:
