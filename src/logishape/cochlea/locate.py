@@ -35,9 +35,9 @@ BEHIND = 0.25  # poses that resemble the template so much less, on the lattice, 
 PLACE_MM = 6.0  # poses of one cochlea have their middles nearer than this
 CLOSE, _MOST_RIVALS = 0.12, 3  # how far behind a rival may be to be taken seriously
 LEAST_SCORE, LEAST_SCORE_AT = 0.72, 0.65  # of a cochlea found anywhere, and of one that was pointed at
-_USUAL_HU = (-1000.0, 2300.0)
+_USUAL_HU, _ALIKE = (-1000.0, 2300.0), (0.35, 350.0)
 _BALL_MEANS, _BALL_SPREAD = (0.15, 0.85), 0.2  # of the codes around a cochlea's middle
-_ROWS, _PER_ROW, _POOL = 2048, 4, 8000
+_ROWS, _PER_ROW, _POOL, _NUM_NUMBERS = 2048, 4, 8000, 128
 _REACH = int(RADIUS / PITCH)
 Tell = Callable[[float], None]
 
@@ -111,6 +111,8 @@ def _scales(volume: Volume) -> list[Scale]:
     low, high = (float(value) for value in np.percentile(volume.data[step], [0.5, 99.5]))
     gain = (high - low) / (_USUAL_HU[1] - _USUAL_HU[0])
     stretched = (gain, low - gain * _USUAL_HU[0])
+    if high > THRESHOLD_HU and abs(np.log(gain)) < _ALIKE[0] and abs(stretched[1]) < _ALIKE[1]:
+        return [(1.0, 0.0)]  # both are much the same
     as_hu = [(1.0, 0.0)] if high > THRESHOLD_HU else []
     return [*as_hu, stretched] if gain > 0 else as_hu
 
@@ -175,7 +177,7 @@ def best_poses(
     turns = _turns(lattice.place, near)
     coarse = _coarse(template)
     poses = _search(lattice, positions, _bank(coarse, turns), turns, tell or (lambda _: None))
-    count = int(np.clip(len(positions) / 400, 24, 200))
+    count = int(np.clip(len(positions) / 500, 24, 120))
     poses = [_refine_in_lattice(lattice, coarse, pose) for pose in _distinct(poses, count)]
     poses = _distinct(poses, count // 4)
     fine = []
@@ -258,10 +260,14 @@ def _search(lattice: Lattice, positions: np.ndarray, bank: np.ndarray, turns: np
     padded = np.pad(lattice.codes, _REACH, constant_values=np.nan)
     strides = np.array([padded.shape[1] * padded.shape[2], padded.shape[2], 1])
     steps, starts, flat = _offsets() @ strides, (positions + _REACH) @ strides, padded.ravel()
+    quickly = _in_few_numbers(bank)
     pool: list[np.ndarray] = []  # rows: score, position, turn
     floor = 0.0
     for first in range(0, len(positions), _ROWS):
-        scores = correlate(flat[starts[first : first + _ROWS, None] + steps], bank)
+        codes = flat[starts[first : first + _ROWS, None] + steps]
+        is_whole = ~np.isnan(codes.sum(axis=1))
+        scores = np.empty((len(codes), len(bank)), np.float32)
+        scores[is_whole], scores[~is_whole] = quickly(codes[is_whole]), correlate(codes[~is_whole], bank)
         best = np.argpartition(-scores, _PER_ROW, axis=1)[:, :_PER_ROW]
         top = np.take_along_axis(scores, best, axis=1)
         row, column = np.nonzero(top > floor)
@@ -274,6 +280,26 @@ def _search(lattice: Lattice, positions: np.ndarray, bank: np.ndarray, turns: np
         Pose(float(score), turns[int(turn)], positions[int(place)] * PITCH)
         for score, place, turn in _highest(np.concatenate(pool))
     ]
+
+
+def _in_few_numbers(bank: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The correlation of whole rows of codes with all templates, by way of what templates have in common.
+
+    A template turned every way has 97 % of its variance in 128 numbers; correlations differ by 0.01, at a quarter of
+    the work.
+    """
+    templates = bank - bank.mean(axis=1, keepdims=True)
+    templates /= np.linalg.norm(templates, axis=1, keepdims=True)
+    _, _, common = np.linalg.svd(templates, full_matrices=False)
+    common = common[:_NUM_NUMBERS].T
+    projected = (templates @ common).T
+
+    def correlation(codes: np.ndarray) -> np.ndarray:
+        away = codes - codes.mean(axis=1, keepdims=True)
+        length = np.sqrt(np.einsum("ij,ij->i", away, away))
+        return (away @ common @ projected) / np.maximum(length, 1e-6)[:, None]
+
+    return correlation
 
 
 def _highest(rows: np.ndarray) -> np.ndarray:
