@@ -5,6 +5,7 @@ it most is refined. What resembles it too little is no cochlea.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -35,6 +36,7 @@ BEHIND = 0.25  # poses that resemble the template so much less, on the lattice, 
 PLACE_MM = 6.0  # poses of one cochlea have their middles nearer than this
 CLOSE, _MOST_RIVALS = 0.12, 3  # how far behind a rival may be to be taken seriously
 LEAST_SCORE, LEAST_SCORE_AT = 0.72, 0.65  # of a cochlea found anywhere, and of one that was pointed at
+_MANY = 20000  # positions that are worth preparing for
 _USUAL_HU, _ALIKE = (-1000.0, 2300.0), (0.35, 350.0)
 _BALL_MEANS, _BALL_SPREAD = (0.15, 0.85), 0.2  # of the codes around a cochlea's middle
 _ROWS, _PER_ROW, _POOL, _NUM_NUMBERS = 2048, 4, 8000, 128
@@ -260,7 +262,7 @@ def _search(lattice: Lattice, positions: np.ndarray, bank: np.ndarray, turns: np
     padded = np.pad(lattice.codes, _REACH, constant_values=np.nan)
     strides = np.array([padded.shape[1] * padded.shape[2], padded.shape[2], 1])
     steps, starts, flat = _offsets() @ strides, (positions + _REACH) @ strides, padded.ravel()
-    quickly = _in_few_numbers(bank)
+    quickly = _in_few_numbers(bank) if len(positions) > _MANY else functools.partial(correlate, templates=bank)
     pool: list[np.ndarray] = []  # rows: score, position, turn
     floor = 0.0
     for first in range(0, len(positions), _ROWS):
