@@ -46,7 +46,12 @@ class Stages:
         self._status: Any = None
 
     def __call__(self, stage: str) -> None:
-        """A stage begins; the one before has ended."""
+        """A stage begins and the one before has ended; or, as in "locate 40%", it goes on."""
+        name, _, share = stage.partition(" ")
+        if self._now is not None and share and name == self._now[0]:
+            if self._status is not None:
+                self._status.update(f"{STAGE_WORDS.get(name, name)}: {share}")
+            return
         self.end()
         self._now = stage, time.perf_counter()
         words = STAGE_WORDS.get(stage, stage)

@@ -35,7 +35,8 @@ APART_MM, APART_DEGREES = 1.2, 25.0  # poses nearer than this are one
 BEHIND = 0.25  # poses that resemble the template so much less, on the lattice, are not looked at again
 PLACE_MM = 6.0  # poses of one cochlea have their middles nearer than this
 CLOSE, _MOST_RIVALS = 0.12, 3  # how far behind a rival may be to be taken seriously
-LEAST_SCORE, LEAST_SCORE_AT = 0.72, 0.65  # of a cochlea found anywhere, and of one that was pointed at
+# With this score it is one; with less it must be ahead of every other place, unless it was pointed at.
+SURE_SCORE, LEAST_SCORE, LEAD, LEAST_SCORE_AT = 0.78, 0.70, 0.08, 0.65
 _MANY = 20000  # positions that are worth preparing for
 _USUAL_HU, _ALIKE = (-1000.0, 2300.0), (0.35, 350.0)
 _BALL_MEANS, _BALL_SPREAD = (0.15, 0.85), 0.2  # of the codes around a cochlea's middle
@@ -86,10 +87,10 @@ def locate(
     for scale in _scales(volume):
         poses, place = best_poses(volume, template, scale, near, tell)
         found = _places(poses, place)
-        ears = _ears(found, LEAST_SCORE if near is None or point is None else LEAST_SCORE_AT)
+        ears = _ears(found, point is not None) if found else ()
         if ears:
             return ears
-        best = max(best, found[:1], key=lambda some: some[0].score if some else 0.0)
+        best = max(best, found[:2], key=lambda some: some[0].score if some else 0.0)
     raise _not_found(best, point, side)
 
 
@@ -112,11 +113,10 @@ def _scales(volume: Volume) -> list[Scale]:
     step = tuple(slice(None, None, max(1, n // 100)) for n in volume.shape)
     low, high = (float(value) for value in np.percentile(volume.data[step], [0.5, 99.5]))
     gain = (high - low) / (_USUAL_HU[1] - _USUAL_HU[0])
-    stretched = (gain, low - gain * _USUAL_HU[0])
-    if high > THRESHOLD_HU and abs(np.log(gain)) < _ALIKE[0] and abs(stretched[1]) < _ALIKE[1]:
-        return [(1.0, 0.0)]  # both are much the same
+    offset = low - gain * _USUAL_HU[0]
     as_hu = [(1.0, 0.0)] if high > THRESHOLD_HU else []
-    return [*as_hu, stretched] if gain > 0 else as_hu
+    are_alike = gain > 0 and abs(np.log(gain)) < _ALIKE[0] and abs(offset) < _ALIKE[1]
+    return as_hu if as_hu and (are_alike or gain <= 0) else [*as_hu, (max(gain, 1e-6), offset)]
 
 
 def _places(poses: list[Pose], place: Frame) -> tuple[Located, ...]:
@@ -133,12 +133,19 @@ def _places(poses: list[Pose], place: Frame) -> tuple[Located, ...]:
     return tuple(found)
 
 
-def _ears(found: tuple[Located, ...], least: float) -> tuple[Located, ...]:
-    """At most one cochlea a side; an error where two of one side cannot be told apart."""
+def _ears(found: tuple[Located, ...], is_pointed_at: bool) -> tuple[Located, ...]:
+    """At most one cochlea a side; an error where two of one side cannot be told apart.
+
+    What is neither sure nor ahead of everything else is none: in a large volume something always looks alike.
+    """
+    if is_pointed_at:
+        return tuple(one for one in found[:1] if one.score >= LEAST_SCORE_AT)
+    sure = [one for one in found if one.score >= SURE_SCORE]
+    if not sure:
+        lead = found[0].score - found[1].score if len(found) > 1 else LEAD
+        return tuple(one for one in found[:1] if one.score >= LEAST_SCORE and lead >= LEAD)
     ears: dict[Side, Located] = {}
-    for one in found:
-        if one.score < least:
-            continue
+    for one in sure:
         other = ears.setdefault(one.side, one)
         if other is not one and one.score > other.score - CLOSE:
             raise InputError(
@@ -162,10 +169,10 @@ def _not_found(best: tuple[Located, ...], point: Point | None, side: Side | None
         advice = "check that the CT shows the inner ear, whole and upright in HU, or point at it with --at X,Y,Z"
     if not best:
         return InputError(f"no {what} was found{around}: nothing there looks like bone with cavities; {advice}.")
-    return InputError(
-        f"no {what} was found{around}: what looks most like one, at {_where(best[0])}, resembles it by "
-        f"{best[0].score:.2f} and {least} is needed; {advice}."
-    )
+    seen = f"what looks most like one, at {_where(best[0])}, resembles it by {best[0].score:.2f}"
+    if best[0].score < least:
+        return InputError(f"no {what} was found{around}: {seen} and {least} is needed; {advice}.")
+    return InputError(f"no {what} was found{around}: {seen} but other places do by {best[1].score:.2f}; {advice}.")
 
 
 def best_poses(

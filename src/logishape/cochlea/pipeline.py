@@ -75,7 +75,8 @@ def run(
 ) -> tuple[Outcome, ...]:
     """Segments the ears of one scan and writes a folder for each, `out`/left and `out`/right, whole or not at all.
 
-    `finish` may add files to a folder before it is put in place; `progress` is told each stage as it begins.
+    `finish` may add files to a folder before it is put in place; `progress` is told each stage as it begins,
+    and "locate 40%" while the search goes on.
     """
     tell = progress or (lambda _: None)
     _check_request(request)
@@ -204,4 +205,8 @@ def find_poses(
         position = np.asarray(request.at, dtype=np.float64)
         check_inside(volume, position, "the point")
         point = Point(position)
-    return locate(volume, point=point, side=request.side, template=request.template)
+
+    def share(done: float) -> None:
+        tell(f"locate {done:.0%}")
+
+    return locate(volume, point=point, side=request.side, template=request.template, tell=share)
