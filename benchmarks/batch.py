@@ -172,7 +172,7 @@ def count_work(batch: Batch, fits: Sequence[ls.Fit]) -> tuple[float, float]:
     level, jacobian = flops_of(prior_logit, batch), flops_of(prior_logit_and_jacobian, batch)
     steps, newton, halvings = turns["ms_step"], turns["gauss_newton"], turns["_backtrack"]
     tries, rounds = turns["search_length"], turns["run_rounds"]
-    looks, sweeps = rounds + turns["_accept_on_all_voxels"], turns["mi_step"]
+    looks, sweeps = turns["_accept_on_all_voxels"], turns["mi_step"]
     on_band = steps * (d + 3 * p + 7) + newton * (3 * p + 6) + halvings * (p + 3) + tries * (d + 6)
     on_all = rounds * 4 + looks * (d + 4) + sweeps * 9
     product, matrix, logistic = 2 * p, 2 * p * p, 20

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.cochlea.shape import Cochlea
-from logishape.core.arrays import AnyArray
+from logishape.core.arrays import AnyArray, double_precision
 
-PIECE = 32768  # points
+PIECE = 16384  # points: as many as voxels in a fit, so that the level is traced once for both
 
 
 def level_at(
@@ -18,7 +18,9 @@ def level_at(
     if not len(points):
         return np.zeros(0, np.float32)
     padded = np.pad(np.asarray(points, np.float32), ((0, -len(points) % PIECE), (0, 0)), mode="edge")
-    pieces = [np.asarray(_level(cochlea, theta, padded[k : k + PIECE])) for k in range(0, len(padded), PIECE)]
+    with double_precision():
+        theta = np.asarray(theta, np.float32)
+        pieces = [np.asarray(_level(cochlea, theta, padded[k : k + PIECE])) for k in range(0, len(padded), PIECE)]
     return np.concatenate(pieces)[: len(points)]
 
 

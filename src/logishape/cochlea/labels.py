@@ -2,15 +2,19 @@
 
 import dataclasses
 
+import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy import ndimage
+from scipy.special import expit
 
 from logishape.appearance import Regions
 from logishape.cochlea.evaluation import PIECE, level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
+from logishape.core.arrays import AnyArray, double_precision
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
 from logishape.core.volume import Volume
@@ -82,7 +86,8 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray
     values = volume.data[block][rows]
     observation = Observation.from_arrays(world, values)
     probability = np.zeros(shape, np.float32)
-    probability[rows] = _probability(painter, observation, theta[None])
+    # The level is known here already: what is left of p(Z = 1 | I) is a sum in log odds.
+    probability[rows] = expit(levels / painter.label_length + _log_odds(painter.regions, observation))
     marginal = probability
     if draws is not None:
         marginal = np.zeros(shape, np.float32)
@@ -118,6 +123,20 @@ def _is_cut(painter: Painter, world: np.ndarray) -> Bool[np.ndarray, " n"]:
     if cut is None:
         return np.zeros(len(world), bool)
     return is_beyond((world - np.asarray(cut.origin)) @ np.asarray(cut.axes).T)
+
+
+def _log_odds(regions: Regions, observation: Observation) -> Float[np.ndarray, " n"]:
+    """How much each voxel's intensity speaks for the inside."""
+    values = np.asarray(observation.intensities)
+    padded = np.pad(values, (0, -len(values) % PIECE), mode="edge").reshape(-1, PIECE)
+    with double_precision():
+        pieces = [np.asarray(_rho(regions, piece)) for piece in padded]
+    return np.concatenate(pieces)[: len(values)]
+
+
+@eqx.filter_jit
+def _rho(regions: Regions, values: Float[AnyArray, " n"]) -> jax.Array:
+    return regions.log_odds(values)
 
 
 def _probability(painter: Painter, observation: Observation, draws: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ class Cochlea(AbstractShapeWithDerivatives):
 
     def to_world(self, theta: Float[AnyArray, " p"], points: Float[AnyArray, "n 3"]) -> Float[jax.Array, "n 3"]:
         """Points of the spiral's own frame in the world (mm)."""
-        return self.frame.to_world(self.posed.to_world(theta, points))
+        return _to_world(self, jnp.asarray(theta), jnp.asarray(points))
 
     def mean(self) -> np.ndarray:
         """The prior mean of the parameters: the start of a fit."""
@@ -152,6 +152,11 @@ def _derivatives(cochlea: Cochlea, theta: jax.Array, points: jax.Array) -> Deriv
     found = derivatives(cochlea.posed, theta, cochlea.frame.to_cochlea(points))
     axes = jnp.asarray(cochlea.frame.axes, found.gradient.dtype)
     return found._replace(gradient=apply_matrix(axes.T, found.gradient))
+
+
+@jax.jit  # one program where there would be one for each operation
+def _to_world(cochlea: Cochlea, theta: jax.Array, points: jax.Array) -> jax.Array:
+    return cochlea.frame.to_world(cochlea.posed.to_world(theta, points))
 
 
 def _check_options(frame: object, free: object, calibration: object, preset: object, distance: object) -> None:

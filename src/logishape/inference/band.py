@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
@@ -45,10 +45,15 @@ def gather(observation: Observation, rho: Float[AnyArray, " n"], active: Bool[An
     """The active voxels in `capacity` rows; the caller makes sure that they fit."""
     if capacity >= observation.num_voxels:
         return Band(observation.points, rho, observation.weights * active)
-    (rows,) = jnp.nonzero(active, size=capacity, fill_value=0)
+    rows = chosen_rows(active, capacity)
     is_used = jnp.arange(capacity) < jnp.sum(active)
     points, weights = jnp.asarray(observation.points), jnp.asarray(observation.weights)
     return Band(points[rows], jnp.asarray(rho)[rows], weights[rows] * is_used)
+
+
+def chosen_rows(active: Bool[AnyArray, " n"], capacity: int) -> Int[jax.Array, " k"]:
+    """Where the active voxels are, and the first voxel for the rows that are left over."""
+    return jnp.nonzero(active, size=capacity, fill_value=0)[0]
 
 
 def padded_size(count: int, smallest: int = 256) -> int:

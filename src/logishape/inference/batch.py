@@ -1,5 +1,6 @@
 """Many images at once: groups of cases in one compiled program, and a reason for each case that could not begin."""
 
+import dataclasses
 import numbers
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
@@ -23,6 +24,7 @@ from logishape.inference.checks import (
     check_state,
     find_problem,
     has_right_shapes,
+    is_sound,
     looks_sound,
 )
 from logishape.inference.fit import ONE, Calls, Fit, calls_over_cases, fit_at_all_lengths, outcome
@@ -163,9 +165,9 @@ def _fit_group(
     starts = [start for _, start in cases]
     with double_precision():
         observation, state = jax.tree.map(jnp.asarray, observation), stack(starts)
-        is_sound = np.array(kind.look(model, observation, state))
+        are_sound = np.array(kind.look(model, observation, state))
     # Sentences are for the few that need them: each costs calls of its own.
-    problems = ["" if fine else _problem(model, *case) for fine, case in zip(is_sound, cases, strict=True)]
+    problems = ["" if fine else _problem(model, *case) for fine, case in zip(are_sound, cases, strict=True)]
     begins = np.array([not problem for problem in problems])
     if not begins.any():
         return [_refused(model, start, problem) for start, problem in zip(starts, problems, strict=True)], capacity
@@ -187,13 +189,15 @@ def _fit_alone(
     trace.
     """
     with double_precision():
-        observation = jax.tree.map(jnp.asarray, observation)
-        is_sound = bool(_look(model, observation, start))
-    problem = "" if is_sound else _problem(model, observation, start)
+        on_device = jax.tree.map(jnp.asarray, observation)
+        # The program with which the fit begins looks at the start, too.
+        first = ONE.begin(model, on_device, start, dataclasses.replace(options, anneal=()))
+        is_fine = is_sound(np, observation, start, np.asarray(first.logits), np.asarray(first.log_joint))
+    problem = "" if is_fine else _problem(model, observation, start)
     if problem:
         return [_refused(model, start, problem)], capacity
     with double_precision():
-        ended, capacity = fit_at_all_lengths(ONE, model, observation, start, options, capacity)
+        ended, capacity = fit_at_all_lengths(ONE, model, on_device, start, options, capacity)
     return [outcome(model, to_host(ended))], capacity
 
 
@@ -208,5 +212,4 @@ def _refused(model: Model, start: State, problem: str) -> Fit:
     return Fit(start, Status.REFUSED, np.zeros(0), 0, 0, np.inf, (), model.shape.parameter_names, problem)
 
 
-_look = eqx.filter_jit(looks_sound)
 _EACH_ITS_OWN, _ONE_FOR_ALL = _Kind.compiled(is_shared=False), _Kind.compiled(is_shared=True)

@@ -99,18 +99,23 @@ def _extents(model: Model, observation: Observation, theta: np.ndarray) -> str:
 
 def looks_sound(model: Model, observation: Observation, start: State) -> Bool[Array, ""]:
     """Whether `check_start` would let a case pass, in one pass and without its sentences; for use under vmap."""
-    values, weights = jnp.asarray(observation.intensities), jnp.asarray(observation.weights)
+    logits = prior_logit(model, start.theta, observation.points)
+    return is_sound(jnp, observation, start, logits, log_joint_at(model, observation, start, logits))
+
+
+def is_sound(xp: Any, observation: Observation, start: State, logits: AnyArray, height: AnyArray) -> Any:
+    """The same where logits and log joint of the start are known; `xp` is `jnp`, or `np` for what is on the host."""
+    values, weights = xp.asarray(observation.intensities), xp.asarray(observation.weights)
     lowest, highest = (0.0, 1.0) if _is_supervised(start) else (-LARGEST_INTENSITY, LARGEST_INTENSITY)
     in_use = weights > 0
-    logits = prior_logit(model, start.theta, observation.points)
     return (
-        jnp.all(jnp.isfinite(observation.points))
-        & jnp.all((values >= lowest) & (values <= highest))
-        & jnp.all(jnp.isfinite(weights) & (weights >= 0))
-        & (jnp.sum(in_use) >= 2 ** (observation.ndim + 1))
-        & jnp.all(jnp.isfinite(logits))
-        & jnp.any(in_use & (logits > 0))
-        & jnp.isfinite(log_joint_at(model, observation, start, logits))  # minus infinity outside the box
+        xp.all(xp.isfinite(observation.points))
+        & xp.all((values >= lowest) & (values <= highest))
+        & xp.all(xp.isfinite(weights) & (weights >= 0))
+        & (xp.sum(in_use) >= 2 ** (observation.ndim + 1))
+        & xp.all(xp.isfinite(logits))
+        & xp.any(in_use & (logits > 0))
+        & xp.isfinite(height)  # minus infinity outside the box
     )
 
 

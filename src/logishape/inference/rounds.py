@@ -9,7 +9,7 @@ from logishape.appearance import Regions
 from logishape.core.arrays import AnyArray
 from logishape.core.observation import Observation
 from logishape.inference.appearance_step import mi_step
-from logishape.inference.band import choose_active, gather
+from logishape.inference.band import choose_active, chosen_rows, gather
 from logishape.inference.direction import empty_memory
 from logishape.inference.labels import prior_logit
 from logishape.inference.model import Model, State
@@ -76,8 +76,10 @@ def em_round(model: Model, observation: Observation, now: Progress, capacity: in
     """
     is_on = goes_on(now, options)
     active = choose_active(observation, now.logits, now.densities.log_odds, options.use_band)
-    band = gather(observation, now.densities.log_odds, active, capacity)
-    shape = ms_step(ShapeProblem(model, band), now.phi, now.memory, options, is_on)
+    band, V = gather(observation, now.densities.log_odds, active, capacity), now.logits
+    if capacity < observation.num_voxels:
+        V = V[chosen_rows(active, capacity)]
+    shape = ms_step(ShapeProblem(model, band), now.phi, V, now.memory, options, is_on)
     phi, logits, value, is_whole = _accept_on_all_voxels(model, observation, now, shape, is_on)
     is_settled = shape.is_converged & (is_whole | (shape.rise < options.rise_tolerance))
     state = State(unwhiten(model.prior, phi), now.regions)
@@ -128,19 +130,19 @@ def _accept_on_all_voxels(
     """
     prior_of_looks = now.regions.log_prior()
 
-    def evaluate(phi: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def attempt(carry: tuple) -> tuple:
+        _, count = carry
+        phi = now.phi + (shape.phi - now.phi) / 4.0**count
         theta = unwhiten(model.prior, phi)
         logits = prior_logit(model, theta, observation.points)
-        return phi, logits, _log_joint(model, observation, theta, logits, now.densities) + prior_of_looks
-
-    def shorten(carry: tuple) -> tuple:
-        (phi, _, _), count = carry
-        return evaluate(now.phi + (phi - now.phi) / 4), count + 1
+        return (phi, logits, _log_joint(model, observation, theta, logits, now.densities) + prior_of_looks), count + 1
 
     def falls(carry: tuple) -> jax.Array:
-        return is_on & ~(carry[0][2] >= now.log_joint) & (carry[1] < 6)
+        return is_on & ~(carry[0][2] >= now.log_joint) & (carry[1] < 7)
 
-    trial, count = jax.lax.while_loop(falls, shorten, (evaluate(shape.phi), 0))
+    # The first attempt is made in the loop, too: the level is the largest piece of the program.
+    nothing = (now.phi, now.logits, jnp.full_like(now.log_joint, -jnp.inf))
+    trial, count = jax.lax.while_loop(falls, attempt, (nothing, jnp.array(0)))
     is_good = trial[2] >= now.log_joint
     kept = jax.tree.map(lambda a, b: jnp.where(is_good, a, b), trial, (now.phi, now.logits, now.log_joint))
-    return *kept, is_good & (count == 0)
+    return *kept, is_good & (count == 1)

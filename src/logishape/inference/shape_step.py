@@ -41,11 +41,17 @@ class StepMemory(eqx.Module):
 
 
 def ms_step(
-    problem: ShapeProblem, phi: Phi, memory: StepMemory, options: FitOptions, is_on: Bool[Array, ""]
+    problem: ShapeProblem,
+    phi: Phi,
+    V: Float[Array, " k"],
+    memory: StepMemory,
+    options: FitOptions,
+    is_on: Bool[Array, ""],
 ) -> ShapeProgress:
     """Shape parameters after steps on one band: until converged, stuck, or moved so far that the band is stale.
 
-    The value never falls. `has_moved` asks for a fresh band, nothing more. Without `is_on` no step is taken.
+    V are the prior logits on the band at phi. The value never falls. `has_moved` asks for a fresh band, nothing more.
+    Without `is_on` no step is taken.
     """
 
     def goes_on(now: ShapeProgress) -> jax.Array:
@@ -55,7 +61,7 @@ def ms_step(
     def advance(now: ShapeProgress) -> ShapeProgress:
         return _advance(problem, now, memory.reach, options, goes_on(now))
 
-    V, no = problem.logits(phi), jnp.array(False)
+    no = jnp.array(False)
     start = ShapeProgress(
         phi=jnp.asarray(phi),
         logits=V,
