@@ -10,8 +10,8 @@ prior and the template that were made without it and the two others of its fold.
 two reference lengths were chosen by hand on all twelve. `--pose found` gives nothing but the CT, `--pose point` a
 point up to 1 mm (along each axis) from the cochlea's middle and the side, `--pose rough` landmarks moved by 1.2 mm
 and turned by 0.3 rad (SD along each axis). `--degrade` resamples the CT to 0.3 or 0.4 mm voxels, blurred with them,
-adds white noise of 150 HU, or changes values to 0.7 HU + 200; labels of coarse CTs are scored on the specimen's
-own grid, to which the probability is interpolated. `--turned` gives the affine another rotation, and a mirror image,
+adds white noise of 150 HU, or changes values to 0.7 HU + 200; coarse CTs are scored on their own grid, to which the
+truth is resampled (voxels of which it fills half). `--turned` gives the affine another rotation, and a mirror image,
 and compares the masks with those of the CT as it is. The yardstick is `score.py` beside the data; it shares no code
 with this package.
 """
@@ -42,14 +42,12 @@ from logishape.cochlea import (
     segment,
 )
 from logishape.cochlea.calibration import DEFAULT_FILE
-from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.landmarks import frame_from_points
 from logishape.cochlea.phantom import make_phantom
 from logishape.cochlea.pipeline import Outcome, complete_record, write_case
-from logishape.cochlea.vestibule import is_beyond
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
-from logishape.io import atomic_folder, read_landmarks, read_scan, write_volume
+from logishape.io import atomic_folder, read_landmarks, read_scan, read_volume, write_volume
 from logishape.metrics import compare, dice
 
 MIDDLE = np.array([[0.6, 0.2, 0.8]])
@@ -84,17 +82,29 @@ def degraded(volume: Volume, how: str, seed: int) -> Volume:
         return volume.with_data(data + np.random.default_rng(seed).normal(0, 150, data.shape).astype(np.float32))
     if how == "scale":
         return volume.with_data(np.float32(0.7) * data + np.float32(200))
-    if how.startswith("coarse"):
-        spacing = float(how[-2:]) / 10
-        blur = np.sqrt(np.maximum(spacing**2 - volume.spacing**2, 0) / 12) / volume.spacing
-        smooth = ndimage.gaussian_filter(data, blur)
-        shape = np.floor((np.array(volume.shape) - 1) * volume.spacing / spacing).astype(int) + 1
-        index = np.stack(np.meshgrid(*[np.arange(n) * spacing for n in shape], indexing="ij"))
-        affine = volume.affine.copy()
-        affine[:3, :3] *= spacing / volume.spacing
-        steps = volume.spacing[:, None, None, None]
-        return Volume(np.asarray(ndimage.map_coordinates(smooth, index / steps, order=1)), affine)
-    return volume
+    return coarser(volume, float(how[-2:]) / 10) if how.startswith("coarse") else volume
+
+
+def coarser(volume: Volume, spacing: float) -> Volume:
+    """An image with larger voxels, each about the mean over its extent."""
+    blur = np.sqrt(np.maximum(spacing**2 - volume.spacing**2, 0) / 12) / volume.spacing
+    smooth = np.asarray(ndimage.gaussian_filter(volume.data.astype(np.float32), blur))
+    shape = np.floor((np.array(volume.shape) - 1) * volume.spacing / spacing).astype(int) + 1
+    index = np.stack(np.meshgrid(*[np.arange(n) * spacing for n in shape], indexing="ij"))
+    affine = volume.affine.copy()
+    affine[:3, :3] *= spacing / volume.spacing
+    return Volume(
+        np.asarray(ndimage.map_coordinates(smooth, index / volume.spacing[:, None, None, None], order=1)), affine
+    )
+
+
+def write_truth(folder: Path, name: str, spacing: float) -> None:
+    """The truth of a specimen on the grid of a coarser CT, and the region where it is scored."""
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for path in sorted((data_folder() / name).glob("*.nii.gz")):
+        if path.name != "ct.nii.gz":
+            mask = coarser(read_volume(path), spacing)
+            write_volume(folder / name / path.name, mask.with_data((mask.data >= 0.5).astype(np.uint8)))
 
 
 def segment_specimen(name: str, out: Path, chosen: argparse.Namespace) -> dict[str, Any]:
@@ -113,29 +123,18 @@ def segment_specimen(name: str, out: Path, chosen: argparse.Namespace) -> dict[s
     outcome = Outcome(target, result, scan, complete_record(result, scan, place))
     with atomic_folder(target, overwrite=True) as temporary:
         write_case(temporary, outcome)
-        if volume.shape != scan.volume.shape:
-            _write_on(temporary, result, scan.volume)
+    if chosen.degrade.startswith("coarse"):
+        write_truth(out.with_name(out.name + "-truth"), name, float(chosen.degrade[-2:]) / 10)
     found = {} if isinstance(place, Frame) else {"score": place.score, "margin": place.margin}
     return {**outcome.record, "seconds": seconds, "is_right": result.side == marks.side, **found}
-
-
-def _write_on(folder: Path, result: CaseResult, grid: Volume) -> None:
-    """The masks on another grid: the probability interpolated, the shape evaluated."""
-    probability = result.labels.on_grid("probability")
-    index = np.moveaxis(np.indices(grid.shape), 0, -1).reshape(-1, 3)
-    world = grid.to_world(index)
-    values = ndimage.map_coordinates(probability.data, probability.to_index(world).T, order=1)
-    write_volume(folder / "segmentation.nii.gz", grid.with_data((values >= 0.5).reshape(grid.shape).astype(np.uint8)))
-    inside = level_at(result.cochlea, result.theta, world) > 0
-    if result.cut is not None:
-        inside &= ~is_beyond((world - np.asarray(result.cut.origin)) @ np.asarray(result.cut.axes).T)
-    write_volume(folder / "shape.nii.gz", grid.with_data(inside.reshape(grid.shape).astype(np.uint8)))
 
 
 def scores(out: Path, mask: str) -> dict[tuple[str, str], dict[str, float]]:
     """What the yardstick says of each specimen and truth."""
     scorer = data_folder().parents[1] / "eval" / "score.py"
-    command = [sys.executable, str(scorer), str(data_folder()), str(out), "--name", f"{mask}.nii.gz"]
+    coarse = out.with_name(out.name + "-truth")
+    truth = coarse if coarse.is_dir() else data_folder()
+    command = [sys.executable, str(scorer), str(truth), str(out), "--name", f"{mask}.nii.gz"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = {}
     for line in printed.splitlines():
@@ -251,7 +250,7 @@ def validate_phantoms(count: int) -> None:
 def main() -> None:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/crossvalidate"))
+    parser.add_argument("--out", type=Path, help="out/crossvalidate-POSE-DEGRADE")
     parser.add_argument("--pose", choices=("found", "landmarks", "point", "rough"), default="found")
     parser.add_argument("--degrade", choices=("none", "coarse03", "coarse04", "noise", "scale"), default="none")
     parser.add_argument("--turned", action="store_true")
@@ -263,6 +262,7 @@ def main() -> None:
     if chosen.phantoms:
         validate_phantoms(chosen.phantoms)
         return
+    chosen.out = chosen.out or Path("out") / f"crossvalidate-{chosen.pose}-{chosen.degrade}"
     names = chosen.only or sorted(sum(FOLDS.values(), ()))
     if chosen.turned:
         compare_turned(names)
