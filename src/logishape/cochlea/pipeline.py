@@ -198,10 +198,10 @@ def find_poses(
                 f"the landmark file is of a {marks.side} ear but the side given is {request.side}; correct one."
             )
         return (frame_from_points(marks.points, request.side or marks.side, volume),)
-    tell("locate")
     point = None
     if request.at is not None:
         position = np.asarray(request.at, dtype=np.float64)
         check_inside(volume, position, "the point")
         point = Point(position)
+    tell("locate")
     return locate(volume, point=point, side=request.side, template=request.template)
