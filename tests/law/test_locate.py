@@ -17,8 +17,6 @@ from tests.segmentations import View, beside, mirrored_data
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import surroundings
 
-pytestmark = pytest.mark.xdist_group("locate")  # one worker makes the phantoms
-
 
 @functools.cache
 def phantom(lumen="fluid", spacing=0.4) -> Phantom:

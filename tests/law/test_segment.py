@@ -39,7 +39,6 @@ from tests.segmentations import (
 )
 from tests.unit.io.dicom_files import make_series, save
 
-pytestmark = pytest.mark.xdist_group("segment")  # one worker compiles; another would compile the same again
 FILES = {*(f"{name}.nii.gz" for name in MAPS), "surface.stl", "result.json", "report.html"}
 
 
@@ -456,7 +455,7 @@ def run_command(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
 
 
 def test_several_scans_at_once(place, monkeypatch, capsys):
-    """A CT of both ears and one of nothing: both ears are written and listed, the other is a sentence, exit code 2."""
+    """A CT of both ears and one of nothing: both ears are written and listed, the other a sentence, exit code 2."""
     volume = phantom().volume
     write_volume(place / "pair.nii.gz", beside(mirrored_data(volume), volume))
     noise = np.random.default_rng(0).normal(500, 300, (40, 40, 40)).astype(np.float32)

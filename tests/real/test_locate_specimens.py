@@ -15,7 +15,7 @@ from logishape.io import read_landmarks, read_volume
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from specimens import data_folder
 
-pytestmark = [pytest.mark.real_data, pytest.mark.xdist_group("locate")]
+pytestmark = pytest.mark.real_data
 
 
 @pytest.mark.parametrize(

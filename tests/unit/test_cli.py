@@ -1,18 +1,22 @@
 """The command line: light to start, and whatever is wrong is one sentence, exit code 2 and nothing written."""
 
+import dataclasses
 import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jaxtyping
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - its own documentation calls it so
+import typer
 
 import logishape as ls
 from logishape import cli
+from logishape.cli.cochlea import name_outputs
 from logishape.io import write_volume
 from tests.unit.io.dicom_files import UID, ct, make_series, save
 from tests.unit.io.samples import make_affine
@@ -343,6 +347,65 @@ def test_noise_holds_no_cochlea(run, place, options, word):
     assert not (place / "out").exists()
     code, out, err = run("cochlea", place / "ct.nii.gz", "-o", place / "out", *options, "--json")
     assert (code, out, err) == (2, "", sentence + "\n")
+
+
+def test_each_input_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = Path("out")
+    assert name_outputs([Path("a.nii.gz")], out) == [out]
+    some = [Path("a.nii.gz"), Path("b.c.NRRD"), Path("series"), Path("d.mha")]
+    assert name_outputs(some, out) == [out / "a", out / "b.c", out / "series", out / "d"]
+    same = [Path("one/ct.nii.gz"), Path("two/ct.nii")]
+    assert name_outputs(same, out) == [out / "one-ct", out / "two-ct"]
+    with pytest.raises(typer.BadParameter, match="same folder, one-ct"):
+        name_outputs([*same, Path("three/one/ct.mha")], out)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A stand-in for a finished case: what decides on exit codes and on what is printed."""
+
+    name: str
+    is_trusted: bool = True
+
+    @property
+    def record(self) -> dict[str, str]:
+        return {"name": self.name}
+
+    @property
+    def result(self) -> "Case":
+        return self
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "printed"),
+    [
+        ({"a": ["a left"]}, 0, {"name": "a left"}),
+        ({"a": ["a left", "a right"]}, 0, [{"name": "a left"}, {"name": "a right"}]),
+        ({"a": ["a left"], "b": []}, 2, [{"name": "a left"}]),
+        ({"a": [], "b": ["bad b"], "c": ["c left"]}, 2, [{"name": "bad b"}, {"name": "c left"}]),
+        ({"a": ["bad a"], "b": ["b left"]}, 3, [{"name": "bad a"}, {"name": "b left"}]),
+        ({"a": [], "b": []}, 2, None),
+    ],
+    ids=["one", "both ears", "one of two", "one of three", "a bad one", "none"],
+)
+def test_codes_and_records_of_several(run, tmp_path, monkeypatch, found, code, printed):
+    """One result is a record and several are a list; refused ones are sentences that name their file."""
+
+    def run_one(request, as_json):
+        cases = [Case(name, "bad" not in name) for name in found[request.input.name]]
+        if not cases:
+            raise ls.InputError("no cochlea was found: it is a melon; try another.")
+        return cases
+
+    monkeypatch.setattr(cli.cochlea, "_run_one", run_one)
+    exit_code, out, err = run("cochlea", *(tmp_path / name for name in found), "-o", tmp_path / "out", "--json")
+    assert exit_code == code
+    assert (json.loads(out) if out else None) == printed
+    refused = [tmp_path / name for name, cases in found.items() if not cases]
+    assert err.splitlines() == [
+        f"logishape: {path}: no cochlea was found: it is a melon; try another." for path in refused
+    ]
 
 
 def test_an_older_result_is_not_lost(run, place):
