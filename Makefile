@@ -1,7 +1,8 @@
 # `make demo` and `make test` install all they need into .venv; nothing else is touched.
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+# Whole files to one worker each, which compiles what they share once; in their order, so that no long one ends alone.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 # Tests re-use compiled programs between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax-cache
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1

@@ -38,8 +38,21 @@ def request(folder: Path, out: Path, **choice) -> Request:
 
 
 def run_case(asked: Request, progress=None) -> Outcome:
-    """The case from file to folder, report included."""
-    return run(asked, progress, write_page)
+    """The case of one ear from file to folder, report included."""
+    (outcome,) = run(asked, progress, write_page)
+    return outcome
+
+
+def beside(one: Volume, other: Volume) -> Volume:
+    """Two volumes in one, joined along their first axis; the second keeps its place in the world."""
+    affine = other.affine.copy()
+    affine[:3, 3] = other.to_world([-one.shape[0], 0, 0])
+    return Volume(np.concatenate([one.data, other.data]), affine)
+
+
+def mirrored_data(volume: Volume) -> Volume:
+    """The same grid with its values turned round along the first axis: a right ear becomes a left one."""
+    return volume.with_data(np.ascontiguousarray(volume.data[::-1]))
 
 
 class View(NamedTuple):

@@ -4,27 +4,41 @@ import copy
 import dataclasses
 import json
 import re
+import sys
 
 import jsonschema
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - its own documentation calls it so
 from scipy import ndimage
+from scipy.spatial.transform import Rotation
 
 from logishape import cli
-from logishape.cochlea import Frame, Point, SegmentOptions, segment
+from logishape.cochlea import Frame, Point, SegmentOptions, load_calibration, load_template, segment
 from logishape.cochlea.calibration import DEFAULT_FILE
 from logishape.cochlea.landmarks import frame_from_points
+from logishape.cochlea.locate import Located
 from logishape.cochlea.pipeline import Outcome
+from logishape.cochlea.segment import STAGES, Fitted, Setting, _fit_in, _height
 from logishape.cochlea.vestibule import is_beyond
 from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_stl, write_volume
+from logishape.io import read_landmarks, read_mask, read_stl, write_volume
 from logishape.metrics import compare
 from tests.problems import assert_one_sentence
-from tests.segmentations import MAPS, NAME, OPTIONS, View, phantom, request, run_case, write_case
+from tests.segmentations import (
+    MAPS,
+    NAME,
+    OPTIONS,
+    View,
+    beside,
+    mirrored_data,
+    phantom,
+    request,
+    run_case,
+    write_case,
+)
 from tests.unit.io.dicom_files import make_series, save
 
-pytestmark = pytest.mark.xdist_group("segment")  # one worker compiles; another would compile the same again
 FILES = {*(f"{name}.nii.gz" for name in MAPS), "surface.stl", "result.json", "report.html"}
 
 
@@ -35,6 +49,7 @@ class Twice:
     first: Outcome
     second: Outcome
     files: dict[str, bytes]
+    stages: list[str]
 
 
 def contents(folder) -> dict[str, bytes]:
@@ -53,7 +68,8 @@ def twice(place) -> Twice:
     asked = request(place / "phantom", place / "out")
     first = run_case(asked)
     files = contents(place / "out")
-    return Twice(first, run_case(dataclasses.replace(asked, overwrite=True)), files)
+    stages: list[str] = []
+    return Twice(first, run_case(dataclasses.replace(asked, overwrite=True), stages.append), files, stages)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +159,33 @@ def test_the_same_input_gives_the_same_numbers(twice):
     assert one.record() == other.record()
 
 
+def test_stages_are_told_as_they_begin(twice):
+    assert twice.stages == ["read", *STAGES[1:], "write"]  # with landmarks nothing has to be found
+    assert STAGES[0] == "locate"
+
+
+# Which pose is the right one.
+
+
+def test_the_image_tells_the_right_pose_from_a_rolled_one(view):
+    """Rivals are fitted each in its own frame and compared on the same voxels, whichever comes first."""
+    setting = Setting(OPTIONS, load_calibration(), load_template(), lambda _: None)
+    roll = Rotation.from_rotvec([0, 0, np.pi / 2]).as_matrix()
+    middle = np.asarray(setting.calibration.centre)
+    axes, origin = np.asarray(view.frame.axes), np.asarray(view.frame.origin)
+    rolled = Frame(roll @ axes, origin + middle @ axes - middle @ roll @ axes)
+    fits = [Fitted(_fit_in(view.volume, frame, setting), frame) for frame in (view.frame, rolled)]
+    for around in (view.frame, rolled):
+        right, wrong = (_height(view.volume, one, around, setting) for one in fits)
+        assert right > wrong + 10  # nats
+
+
+def test_a_ct_of_both_ears_needs_a_choice(view, monkeypatch):
+    one = Located(view.frame, 0.8)
+    monkeypatch.setattr(sys.modules["logishape.cochlea.segment"], "locate", lambda *_, **__: (one, one))
+    assert_one_sentence(lambda: segment(view.volume), "both ears .* give one of those that locate finds")
+
+
 # How the result follows what was given.
 
 CHANGES = {
@@ -190,7 +233,10 @@ def test_other_units_give_the_same_labels_and_a_flag(result, view):
 @pytest.mark.slow
 def test_a_point_finds_the_same_cochlea(result, view):
     middle = np.array([0.6, 0.2, 0.8]) @ np.asarray(view.frame.axes) + np.asarray(view.frame.origin)
-    found = segment(view.volume, Point(middle + np.array([0.8, -0.8, 0.6]), "right"), options=OPTIONS)
+    stages: list[str] = []
+    point = Point(middle + np.array([0.8, -0.8, 0.6]))
+    found = segment(view.volume, point, options=OPTIONS, progress=stages.append)
+    assert tuple(stages) == STAGES
     assert dice(found, result) > 0.95  # the cut is the model's own now, and moves by 0.3 mm or so
     assert found.is_trusted
     assert found.notes == ()
@@ -230,7 +276,9 @@ def test_exchanged_landmarks_are_mended_and_said(result, view, names):
 def test_the_other_ear_is_refused(view):
     marks = phantom().ear.landmarks
     wrong = Frame.from_landmarks(marks["C"], marks["A"], marks["RW"], "left")
-    assert_one_sentence(lambda: segment(view.volume, wrong, options=OPTIONS), "no left cochlea was found")
+    assert_one_sentence(
+        lambda: segment(view.volume, wrong, options=OPTIONS), "should lie on a left cochlea but neither a fit"
+    )
 
 
 @pytest.mark.slow
@@ -239,7 +287,7 @@ def test_noise_holds_no_cochlea(view, noise):
     values = np.random.default_rng(0).normal(500, noise, view.volume.shape).astype(np.float32)
     assert_one_sentence(
         lambda: segment(view.volume.with_data(values), view.frame, options=OPTIONS),
-        "no right cochlea was found|one mode",
+        "should lie on a right cochlea but neither a fit|one mode",
     )
 
 
@@ -406,17 +454,48 @@ def run_command(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
     return (code if isinstance(code, int) else 0), *capsys.readouterr()
 
 
+def test_several_scans_at_once(place, monkeypatch, capsys):
+    """A CT of both ears and one of nothing: both ears are written and listed, the other a sentence, exit code 2."""
+    volume = phantom().volume
+    write_volume(place / "pair.nii.gz", beside(mirrored_data(volume), volume))
+    noise = np.random.default_rng(0).normal(500, 300, (40, 40, 40)).astype(np.float32)
+    write_volume(place / "noise.nii.gz", Volume.from_spacing(noise, 0.5))
+    inputs = (place / "noise.nii.gz", place / "pair.nii.gz")
+    code, out, err = run_command(
+        monkeypatch, capsys, "cochlea", *inputs, "-o", place / "several", "--draws", 20, "--json"
+    )
+    assert code == 2
+    (sentence,) = err.splitlines()
+    assert sentence.startswith(f"logishape: {inputs[0]}: no cochlea was found")
+    records = json.loads(out)
+    assert sorted(record["side"] for record in records) == ["left", "right"]
+    assert sorted(path.name for path in (place / "several").iterdir()) == ["pair"]
+    for record in records:
+        folder = place / "several" / "pair" / record["side"]
+        assert {path.name for path in folder.iterdir()} == FILES
+        assert json.loads((folder / "result.json").read_text()) == record
+        assert record["trusted"]
+        assert record["notes"] == []
+        assert record["provenance"]["pose"]["from"] == "search"
+    one, other = (record["measurements"]["A"]["value"] for record in records)
+    assert one == pytest.approx(other, rel=0.02)  # they are mirror images, seen on the same voxels
+    labels = read_mask(place / "several" / "pair" / "right" / "segmentation.nii.gz").data
+    found = Volume(labels[volume.shape[0] :], phantom().ear.truth.affine)
+    assert compare(found, phantom().ear.truth).dice > 0.95
+
+
 @pytest.mark.slow
 def test_the_command_prints_what_it_writes(place, monkeypatch, capsys):
-    marks = place / "phantom" / "right" / "landmarks.json"
-    asked = ("cochlea", place / "phantom" / NAME, "-o", place / "by command", "--landmarks", marks, "--draws", 20)
+    asked = ("cochlea", place / "phantom" / NAME, "-o", place / "by command", "--draws", 20)
     code, out, err = run_command(monkeypatch, capsys, *asked, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == json.loads((place / "by command" / "right" / "result.json").read_text())
     code, out, err = run_command(monkeypatch, capsys, *asked, "--overwrite")
     assert code == 0
     assert "No quality check failed" in out
+    assert "looking for cochleae" in err
     assert "fitting the shape" in err
+    assert "note: One cochlea was found, of the right ear; none of the other side is in the CT." in err
 
 
 @pytest.mark.slow
@@ -433,6 +512,9 @@ def test_a_cut_cochlea_is_written_but_not_trusted(view, place, monkeypatch, caps
     assert not written["trusted"]
     assert "cut_field_of_view" in {flag["name"] for flag in written["flags"]}
     assert "Do not trust this result" in (place / "cut" / "right" / "report.html").read_text()
+    # Without landmarks it may not be found at all; nothing that is found is trusted.
+    code, _, err = run_command(monkeypatch, capsys, "cochlea", place / "cut.nii.gz", "-o", place / "cut too")
+    assert code in (2, 3), err
 
 
 def cut_off(volume: Volume, mask: Volume, keep: np.ndarray, share: float) -> Volume:

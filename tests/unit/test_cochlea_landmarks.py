@@ -8,7 +8,6 @@ from scipy.spatial.transform import Rotation
 from logishape.cochlea import Cochlea, Frame, load_template
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.lumen import CENTRE
-from logishape.cochlea.pose import LEAST_SCORE, Point, frame_at
 from logishape.cochlea.template import RADIUS, bone_code, code_at, template_points
 from logishape.cochlea.vestibule import frame_of_model, frame_offset, is_beyond, pose_surprise
 from logishape.core.arrays import double_precision
@@ -207,19 +206,3 @@ def test_codes_do_not_depend_on_the_scale_and_end_with_the_ct(side):
     inside = np.all((position >= [20, -20, -5]) & (position <= [39.5, -0.5, 14.5]), axis=1)
     np.testing.assert_array_equal(np.isnan(found), ~inside)
     assert 50 < inside.sum() < 450
-
-
-@pytest.mark.parametrize(
-    ("point", "pattern"),
-    [
-        (Point((1.0, 2.0), "left"), "expected x, y, z"),
-        (Point((1.0, 2.0, np.nan), "left"), "expected x, y, z"),
-        (Point("here", "left"), "numbers for the point"),
-        (Point((1.0, 2.0, 3.0), "middle"), "its side is 'middle'"),
-        (Point((1.0, 2.0, 3.0), "left"), "the CT should cover the cochlea"),
-    ],
-    ids=["two", "nan", "words", "side", "outside"],
-)
-def test_points_that_are_none(point, pattern):
-    assert 0 < LEAST_SCORE < 1
-    assert_one_sentence(lambda: frame_at(HEAD, point, load_template()), pattern)

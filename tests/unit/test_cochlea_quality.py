@@ -299,7 +299,7 @@ def test_a_sample_weighs_as_much_as_what_it_stands_for():
 def spoilt(where, value) -> Volume:
     data = np.random.default_rng(0).normal(0, 100, (9, 9, 9)).astype(np.float32)
     data[where] = value
-    return Volume.from_spacing(data, 0.3)
+    return Volume.from_spacing(data, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,14 @@ def spoilt(where, value) -> Volume:
         (spoilt((0, 0, 0), np.nan), "1 voxels of the CT are not finite"),
         (spoilt((slice(1, 3), 0, 0), np.inf), "2 voxels of the CT are not finite"),
         (spoilt(slice(None), np.nan), "729 voxels of the CT are not finite"),
+        (
+            Volume(spoilt((0, 0, 0), 5.0).data, np.diag([0.7, 0.5, 0.7, 1.0])),
+            "5.6 x 4.0 x 5.6 mm; give all its slices",
+        ),
+        (spoilt(slice(None), np.indices((9, 9, 9))[0] % 2), "2 different ones, as masks have"),
+        (spoilt(slice(None), np.indices((9, 9, 9)).sum(axis=0) % 15), "15 different ones, as masks have"),
     ],
-    ids=["plane", "thin", "flat", "nan", "infinite", "all nan"],
+    ids=["plane", "thin", "flat", "nan", "infinite", "all nan", "few slices", "mask", "labels"],
 )
 def test_volumes_that_are_no_ct(volume, pattern):
     assert_one_sentence(lambda: check_ct(volume), pattern)
@@ -322,5 +328,5 @@ def test_volumes_that_are_no_ct(volume, pattern):
 def test_a_pose_is_a_frame_or_a_point():
     volume = spoilt((0, 0, 0), 5.0)
     assert check_ct(volume) is volume
-    assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but found a tuple")
+    assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but this is a tuple")
     assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should cover the cochlea")

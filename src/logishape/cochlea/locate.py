@@ -91,11 +91,12 @@ def locate(
         if ears:
             return ears
         best = max(best, found[:2], key=lambda some: some[0].score if some else 0.0)
-    raise _not_found(best, point, side)
+    raise _not_found(best, point, None if near is None else near.side)
 
 
 def _check_point(point: Point | None, side: Side | None) -> Point | None:
     """The point and the side as one value; a side alone is a point nowhere in particular."""
+    side = side or (None if point is None else point.side)
     if side not in (None, "left", "right"):
         raise InputError(f"the side must be left or right but is {side!r}; leave it out to have it found.")
     if point is None:
@@ -105,7 +106,7 @@ def _check_point(point: Point | None, side: Side | None) -> Point | None:
         raise InputError(
             f"expected x, y, z in RAS mm for the cochlea's point but found {point.position!r}; give three numbers."
         )
-    return Point(position, side or point.side)
+    return Point(position, side)
 
 
 def _scales(volume: Volume) -> list[Scale]:

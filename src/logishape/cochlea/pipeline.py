@@ -199,7 +199,6 @@ def find_poses(
                 f"the landmark file is of a {marks.side} ear but the side given is {request.side}; correct one."
             )
         return (frame_from_points(marks.points, request.side or marks.side, volume),)
-    tell("locate")
     point = None
     if request.at is not None:
         position = np.asarray(request.at, dtype=np.float64)
@@ -209,4 +208,5 @@ def find_poses(
     def share(done: float) -> None:
         tell(f"locate {done:.0%}")
 
+    tell("locate")
     return locate(volume, point=point, side=request.side, template=request.template, tell=share)

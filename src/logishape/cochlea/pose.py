@@ -89,7 +89,7 @@ def refine(codes: np.ndarray, pitch: float, template: Template, pose: Pose) -> P
     """
     away, wanted = template.points - CENTRE, _standardised(template.values)
     is_covered = ~np.isnan(codes)
-    filled = np.where(is_covered, codes, 0.5)
+    filled = np.where(is_covered, codes, 0.5).astype(np.float64)  # differences of 1e-8 must show
 
     def moved(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return Rotation.from_rotvec(x[:3]).as_matrix() @ pose.turn, pose.shift + x[3:]

@@ -1,4 +1,4 @@
-"""The fit of a cochlea to its crop: many starts on few voxels, then the best one on more, and near its surface."""
+"""The fit of a cochlea to its crop: several starts on few voxels, then the best one on more, near its surface."""
 
 from typing import NamedTuple
 
@@ -20,12 +20,13 @@ from logishape.inference.model import Model, State
 from logishape.inference.multistart import choose_starts
 from logishape.inference.options import FitOptions
 
-ROWS = 16384  # voxels of the fits that count: one size, one compilation; neighbours say nearly the same
+ROWS = 8192  # voxels of the fits that count: one size, one compilation; neighbours say nearly the same
 FEW_ROWS, NUM_SCORED = 2048, 1024  # voxels that tell good starts from bad, and good candidates for starts
 GROUP = 1  # starts in one program: the one that refines is then the same
 NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
 FIRST_ANNEAL = 1.5
 ROUGHLY = FitOptions(decrement_tolerance=1.0, rise_tolerance=1.0)  # near enough to know which start is best
+SAME_SD = 0.5  # in standard deviations of the prior, for each parameter
 NUM_CANDIDATES = 256
 SHARE_INSIDE = 0.1  # of a crop, about
 PAPER_START = np.array([0, 0, 0, 0, 0, 0, 4.0, 0.15, 0.6, 0.2])
@@ -49,22 +50,27 @@ class Found(NamedTuple):
 
 
 def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
-    """The best of several rough fits on few voxels of the crop, then fitted to more, and near its surface."""
+    """The best of several rough fits on few voxels of the crop, refined on more of them near its surface.
+
+    Starts are different from one another; when two of them end in the same place the others are spared.
+    """
     cochlea = model.shape
     assert isinstance(cochlea, Cochlea)
     in_use = crop.is_covered & ~is_beyond(crop.points)
     few, sample = (observe(crop, in_use, options, rows) for rows in (FEW_ROWS, ROWS))
     start = State(cochlea.mean(), tied_regions(found, *_worth(few, SHARE_INSIDE, options)))
     chosen = choose_starts(model, few, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
-    starts = [State(theta, start.regions) for theta in chosen]
     blurred = model.with_reference_length(FIRST_ANNEAL * model.reference_length)
-    fits = fit_starts(blurred, few, starts, ROUGHLY, GROUP)
+    fits: list[Fit] = []
+    for theta in chosen:
+        fits += fit_starts(blurred, few, [State(theta, start.regions)], ROUGHLY, GROUP)
+        if any(_agree(cochlea, fits[-1], other) for other in fits[:-1]):
+            break
     # Few voxels are enough to get there, but not to say which of two solutions is the better one.
     heights = np.where(
         [_is_shape(one) for one in fits], heights_of(model, sample, [one.state for one in fits]), -np.inf
     )
     best = fits[int(np.argmax(heights))]
-    (best,) = fit_starts(model, sample, [best.state], FitOptions(), GROUP)
     refined, near = refine(model, crop, found, np.asarray(best.state.theta), options)
     return Found(model, crop, found, near, refined, heights)
 
@@ -117,6 +123,12 @@ def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions,
         rows = np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
     weights = np.full(rows.size, weight)
     return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(size)
+
+
+def _agree(cochlea: Cochlea, one: Fit, other: Fit) -> bool:
+    """Whether two rough fits ended in the same place: no parameter differs by much of what it varies by."""
+    offset = np.asarray(one.state.theta) - np.asarray(other.state.theta)
+    return _is_shape(one) and _is_shape(other) and bool(np.all(np.abs(offset) < SAME_SD * cochlea.sd()))
 
 
 def _is_shape(ended: Fit) -> bool:
