@@ -136,6 +136,7 @@ def test_single_precision_is_enough():
     assert np.all(np.abs(fits[0].state.theta - fits[1].state.theta) < 0.02 * sd)
 
 
+@pytest.mark.slow  # half a minute of single operations; the contracts of shapes and appearances hold the same
 def test_jit_equals_eager():
     """One whole EM round, compiled and op by op."""
     from logishape.inference.options import FitOptions
