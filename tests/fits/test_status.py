@@ -69,7 +69,7 @@ def test_a_large_reference_length_collapses_and_says_so(reference_length):
 
 
 def test_a_shape_that_swallows_the_image_says_so():
-    points = grid(20, 2)
+    points = grid(48, 2)
     everything = ls.Observation.from_arrays(points, 100 + np.random.default_rng(0).normal(0, 10, len(points)))
     fixed = ls.Regions(*(appearance.Fixed(one) for one in (appearance.gaussian(100, 10), appearance.gaussian(0, 10))))
     fit = fit_disc(observation=everything, regions=fixed, upper=40.0)
