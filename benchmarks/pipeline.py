@@ -2,8 +2,9 @@
 
     python benchmarks/pipeline.py [--repeats N]
 
-A phantom CT is segmented from its file and nothing else. The first run has an empty compilation cache, the second finds it filled, the
-third is another case in a process that is warm; what a first run takes beyond a second one is compilation.
+A phantom CT is segmented from its file and nothing else. The first run has an empty compilation cache, the second
+finds it filled, the third is another case in a process that is warm; what a first run takes beyond a second one is
+compilation.
 """
 
 import argparse
