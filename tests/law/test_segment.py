@@ -495,7 +495,7 @@ def test_the_command_prints_what_it_writes(place, monkeypatch, capsys):
     assert "No quality check failed" in out
     assert "looking for cochleae" in err
     assert "fitting the shape" in err
-    assert "note: One cochlea was found, of the right ear; none of the other side is in the CT." in err
+    assert "note: One cochlea was found, of the right ear; nothing else in the CT looks enough like one." in err
 
 
 @pytest.mark.slow

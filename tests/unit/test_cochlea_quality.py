@@ -17,7 +17,8 @@ from logishape.cochlea.measurements import UNITS, Measurement
 from logishape.cochlea.quality import Flag, find_flags
 from logishape.cochlea.reformat import Crop, grid_points
 from logishape.cochlea.search import NUM_CANDIDATES, ROWS, Found, candidates, observe
-from logishape.cochlea.segment import check_ct, segment
+from logishape.cochlea.checks import check_ct
+from logishape.cochlea.segment import segment
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.volume import Volume
 from tests.problems import assert_one_sentence

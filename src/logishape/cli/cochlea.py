@@ -107,8 +107,8 @@ def run_all(requests: list[Any], as_json: bool) -> int:
             continue
         records += [outcome.record for outcome in outcomes]
         codes |= {0 if outcome.result.is_trusted else 3 for outcome in outcomes}
-    if as_json and records:
-        typer.echo(json.dumps(records if len(requests) + len(records) > 2 else records[0], indent=1))
+    if as_json:
+        typer.echo(json.dumps(records[0] if len(requests) == len(records) == 1 else records, indent=1))
     return 2 if 2 in codes else max(codes)
 
 
@@ -133,7 +133,7 @@ def name_outputs(inputs: list[Path], out: Path) -> list[Path]:
     if len(inputs) == 1:
         return [out]
     plain = [_plain_name(path) for path in inputs]
-    longer = [f"{path.absolute().parent.name}-{name}" for path, name in zip(inputs, plain, strict=True)]
+    longer = [f"{path.resolve().parent.name}-{name}" for path, name in zip(inputs, plain, strict=True)]
     for names in (plain, longer):
         if len(set(names)) == len(names):
             return [out / name for name in names]
@@ -142,7 +142,7 @@ def name_outputs(inputs: list[Path], out: Path) -> list[Path]:
 
 
 def _plain_name(path: Path) -> str:
-    name = path.absolute().name
+    name = path.resolve().name
     for ending in (".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd"):
         if name.lower().endswith(ending):
             return name[: -len(ending)]

@@ -11,7 +11,7 @@ from logishape.core.volume import Volume
 
 PITCH = 0.8  # mm
 _FINE = 2  # samples of a cell along each axis
-_SLAB_VOXELS = 2e7
+_SLAB_SIZE = 8e6  # voxels, and samples, that are looked at in one go
 
 
 class Lattice(NamedTuple):
@@ -24,18 +24,13 @@ class Lattice(NamedTuple):
     codes: np.ndarray
     place: Frame
 
-    def at(self, points: np.ndarray) -> np.ndarray:
-        """Codes at points (n, 3) of the lattice's frame (mm) by linear interpolation, 0.5 outside the CT."""
-        filled = np.nan_to_num(self.codes, nan=0.5)
-        return np.asarray(ndimage.map_coordinates(filled, points.T / PITCH, order=1, mode="constant", cval=0.5))
-
 
 def make_lattice(volume: Volume, scale: tuple[float, float] = (1.0, 0.0)) -> Lattice:
     """The lattice of a CT whose values are `gain * HU + offset`."""
     place, shape = _place(volume)
     codes = np.empty(shape, np.float32)
-    per_row = volume.data.size / max(shape[0], 1)
-    rows = int(np.clip(_SLAB_VOXELS / per_row, 1, shape[0]))
+    per_row = max(volume.data.size / shape[0], shape[1] * shape[2] * _FINE**3)
+    rows = int(np.clip(_SLAB_SIZE / per_row, 1, shape[0]))
     for first in range(0, shape[0], rows):
         codes[first : first + rows] = _slab(volume, place, (first, min(first + rows, shape[0])), shape, scale)
     return Lattice(codes, place)

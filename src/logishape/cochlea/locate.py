@@ -12,6 +12,7 @@ import numpy as np
 from scipy import ndimage, signal
 from scipy.spatial.transform import Rotation
 
+from logishape.cochlea.checks import check_ct
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.lattice import PITCH, Lattice, make_lattice
 from logishape.cochlea.pose import (
@@ -37,11 +38,12 @@ PLACE_MM = 6.0  # poses of one cochlea have their middles nearer than this
 CLOSE, _MOST_RIVALS = 0.12, 3  # how far behind a rival may be to be taken seriously
 # With this score it is one; with less it must be ahead of every other place, unless it was pointed at.
 SURE_SCORE, LEAST_SCORE, LEAD, LEAST_SCORE_AT = 0.78, 0.70, 0.08, 0.65
+_SEARCH_SHARE = 0.8  # of the time; the rest goes into refining
 _MANY = 20000  # positions that are worth preparing for
 _USUAL_HU, _ALIKE = (-1000.0, 2300.0), (0.35, 350.0)
 _BALL_MEANS, _BALL_SPREAD = (0.15, 0.85), 0.2  # of the codes around a cochlea's middle
 _ROWS, _PER_ROW, _POOL, _NUM_NUMBERS = 2048, 4, 8000, 128
-_REACH = int(RADIUS / PITCH)
+_BALL_STEPS = int(RADIUS / PITCH)
 Tell = Callable[[float], None]
 
 
@@ -83,15 +85,20 @@ def locate(
     mirrored in the world gives frames that are turned or mirrored with it.
     """
     template, near = template or load_template(), _check_point(point, side)
+    check_ct(volume)
     best: tuple[Located, ...] = ()
+    ambiguous: InputError | None = None
     for scale in _scales(volume):
         poses, place = best_poses(volume, template, scale, near, tell)
         found = _places(poses, place)
-        ears = _ears(found, point is not None) if found else ()
+        try:
+            ears = _ears(found, point is not None) if found else ()
+        except InputError as error:  # perhaps at this scale only
+            ambiguous, ears = error, ()
         if ears:
             return ears
         best = max(best, found[:2], key=lambda some: some[0].score if some else 0.0)
-    raise _not_found(best, point, None if near is None else near.side)
+    raise ambiguous or _not_found(best, point, None if near is None else near.side)
 
 
 def _check_point(point: Point | None, side: Side | None) -> Point | None:
@@ -112,10 +119,10 @@ def _check_point(point: Point | None, side: Side | None) -> Point | None:
 def _scales(volume: Volume) -> list[Scale]:
     """Gains and offsets to try: values may be HU, or else air and dense bone may be their lowest and highest."""
     step = tuple(slice(None, None, max(1, n // 100)) for n in volume.shape)
-    low, high = (float(value) for value in np.percentile(volume.data[step], [0.5, 99.5]))
+    low, high, highest = (float(value) for value in np.percentile(volume.data[step], [0.5, 99.5, 100]))
     gain = (high - low) / (_USUAL_HU[1] - _USUAL_HU[0])
     offset = low - gain * _USUAL_HU[0]
-    as_hu = [(1.0, 0.0)] if high > THRESHOLD_HU else []
+    as_hu = [(1.0, 0.0)] if highest > THRESHOLD_HU else []
     are_alike = gain > 0 and abs(np.log(gain)) < _ALIKE[0] and abs(offset) < _ALIKE[1]
     return as_hu if as_hu and (are_alike or gain <= 0) else [*as_hu, (max(gain, 1e-6), offset)]
 
@@ -143,8 +150,12 @@ def _ears(found: tuple[Located, ...], is_pointed_at: bool) -> tuple[Located, ...
         return tuple(one for one in found[:1] if one.score >= LEAST_SCORE_AT)
     sure = [one for one in found if one.score >= SURE_SCORE]
     if not sure:
-        lead = found[0].score - found[1].score if len(found) > 1 else LEAD
-        return tuple(one for one in found[:1] if one.score >= LEAST_SCORE and lead >= LEAD)
+        count = 2 if len(found) > 1 and found[0].side != found[1].side else 1  # ahead alone, or as a pair of ears
+        for leaders, rest in ((found[:k], found[k : k + 1]) for k in range(1, count + 1)):
+            behind = rest[0].score if rest else 0.0
+            if all(one.score >= max(LEAST_SCORE, behind + LEAD) for one in leaders):
+                return leaders
+        return ()
     ears: dict[Side, Located] = {}
     for one in sure:
         other = ears.setdefault(one.side, one)
@@ -167,12 +178,14 @@ def _not_found(best: tuple[Located, ...], point: Point | None, side: Side | None
         least, advice = LEAST_SCORE_AT, "check the point and the side, or give landmarks"
     else:
         around, least = "", LEAST_SCORE
-        advice = "check that the CT shows the inner ear, whole and upright in HU, or point at it with --at X,Y,Z"
+        advice = "check that the CT shows a whole inner ear, or point at it with --at X,Y,Z"
     if not best:
         return InputError(f"no {what} was found{around}: nothing there looks like bone with cavities; {advice}.")
-    seen = f"what looks most like one, at {_where(best[0])}, resembles it by {best[0].score:.2f}"
+    seen = (
+        f"what looks most like one, at {_where(best[0])}, resembles it by {np.floor(100 * best[0].score) / 100:.2f}"
+    )
     if best[0].score < least:
-        return InputError(f"no {what} was found{around}: {seen} and {least} is needed; {advice}.")
+        return InputError(f"no {what} was found{around}: {seen} and {least:.2f} is needed; {advice}.")
     return InputError(f"no {what} was found{around}: {seen} but other places do by {best[1].score:.2f}; {advice}.")
 
 
@@ -203,8 +216,8 @@ def _positions(lattice: Lattice, near: Point | None) -> np.ndarray:
     """The lattice points around which a cochlea may lie: enough in the CT, with bone and cavities about them."""
     is_seen = (~np.isnan(lattice.codes)).astype(np.float32)
     values = np.nan_to_num(lattice.codes)
-    ball = np.zeros((2 * _REACH + 1,) * 3, np.float32)
-    ball[tuple((_offsets() + _REACH).T)] = 1
+    ball = np.zeros((2 * _BALL_STEPS + 1,) * 3, np.float32)
+    ball[tuple((_offsets() + _BALL_STEPS).T)] = 1
     count, total, squares = (
         signal.oaconvolve(image, ball, mode="same") for image in (is_seen, values, np.square(values))
     )
@@ -221,7 +234,9 @@ def _positions(lattice: Lattice, near: Point | None) -> np.ndarray:
 
 def _offsets() -> np.ndarray:
     """The lattice points of the template's ball, in steps from its middle."""
-    cube = np.stack(np.meshgrid(*[np.arange(-_REACH, _REACH + 1)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    cube = np.stack(np.meshgrid(*[np.arange(-_BALL_STEPS, _BALL_STEPS + 1)] * 3, indexing="ij"), axis=-1).reshape(
+        -1, 3
+    )
     return cube[np.linalg.norm(cube, axis=1) * PITCH <= RADIUS]
 
 
@@ -267,9 +282,9 @@ def _bank(coarse: Template, turns: np.ndarray) -> np.ndarray:
 
 def _search(lattice: Lattice, positions: np.ndarray, bank: np.ndarray, turns: np.ndarray, tell: Tell) -> list[Pose]:
     """The highest correlations over all positions and turns, best first."""
-    padded = np.pad(lattice.codes, _REACH, constant_values=np.nan)
+    padded = np.pad(lattice.codes, _BALL_STEPS, constant_values=np.nan)
     strides = np.array([padded.shape[1] * padded.shape[2], padded.shape[2], 1])
-    steps, starts, flat = _offsets() @ strides, (positions + _REACH) @ strides, padded.ravel()
+    steps, starts, flat = _offsets() @ strides, (positions + _BALL_STEPS) @ strides, padded.ravel()
     quickly = _in_few_numbers(bank) if len(positions) > _MANY else functools.partial(correlate, templates=bank)
     pool: list[np.ndarray] = []  # rows: score, position, turn
     floor = 0.0
@@ -285,7 +300,7 @@ def _search(lattice: Lattice, positions: np.ndarray, bank: np.ndarray, turns: np
         if sum(map(len, pool)) > 2 * _POOL:
             pool = [_highest(np.concatenate(pool))]
             floor = float(pool[0][-1, 0])
-        tell(min(1.0, (first + _ROWS) / len(positions)))
+        tell(_SEARCH_SHARE * min(1.0, (first + _ROWS) / len(positions)))
     return [
         Pose(float(score), turns[int(turn)], positions[int(place)] * PITCH)
         for score, place, turn in _highest(np.concatenate(pool))
@@ -330,7 +345,7 @@ def _distinct(poses: list[Pose], count: int) -> list[Pose]:
 def _refine_in_lattice(lattice: Lattice, coarse: Template, pose: Pose) -> Pose:
     """The pose refined on the block of the lattice around it."""
     cell = np.round(pose.shift / PITCH).astype(int)
-    first = np.maximum(cell - _REACH - 2, 0)
-    block = lattice.codes[tuple(slice(a, b) for a, b in zip(first, cell + _REACH + 3, strict=True))]
+    first = np.maximum(cell - _BALL_STEPS - 2, 0)
+    block = lattice.codes[tuple(slice(a, b) for a, b in zip(first, cell + _BALL_STEPS + 3, strict=True))]
     found = refine(block, PITCH, coarse.thinned(2), Pose(pose.score, pose.turn, pose.shift - first * PITCH))
     return Pose(found.score, found.turn, found.shift + first * PITCH)

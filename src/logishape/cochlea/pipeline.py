@@ -14,13 +14,14 @@ import numpy as np
 
 import logishape
 from logishape.cochlea.calibration import Calibration
+from logishape.cochlea.checks import check_ct
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point
 from logishape.cochlea.result import CaseResult
-from logishape.cochlea.segment import Progress, check_ct, segment
+from logishape.cochlea.segment import Progress, segment
 from logishape.cochlea.template import Template
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
@@ -87,10 +88,10 @@ def run(
     _check_spacing(scan.volume)
     poses = find_poses(request, marks, scan.volume, tell)
     for pose in poses:
-        folder = Path(request.out) / pose.side
-        if folder.exists() and not request.overwrite:
-            raise InputError(f"{folder} is there already and would be lost; use --overwrite, or another folder.")
+        _check_free(Path(request.out) / pose.side, request)
     outcomes = _segment_each(request, scan, poses, tell)
+    for outcome in outcomes:  # a rival pose may have had the other side
+        _check_free(outcome.folder, request)
     tell("write")
     for outcome in outcomes:
         with atomic_folder(outcome.folder, request.overwrite) as temporary:
@@ -98,6 +99,11 @@ def run(
             if finish is not None:
                 finish(temporary, outcome)
     return outcomes
+
+
+def _check_free(folder: Path, request: Request) -> None:
+    if folder.exists() and not request.overwrite:
+        raise InputError(f"{folder} is there already and would be lost; use --overwrite, or another folder.")
 
 
 def _segment_each(
@@ -116,9 +122,12 @@ def _segment_each(
         raise refused[0][1]
     notes = [f"The {side} ear was found but not segmented: {error}" for side, error in refused]
     if len(poses) == 1 and isinstance(poses[0], Located) and request.side is None and request.at is None:
-        notes.append(f"One cochlea was found, of the {poses[0].side} ear; none of the other side is in the CT.")
+        notes.append(
+            f"One cochlea was found, of the {done[0][1].side} ear; nothing else in the CT looks enough like one."
+        )
     outcomes = []
-    for pose, result in done:
+    for side in dict.fromkeys(result.side for _, result in done):  # the surer one, where both end as the same side
+        pose, result = next((pose, result) for pose, result in done if result.side == side)
         noted = dataclasses.replace(result, notes=(*result.notes, *notes))
         folder = Path(request.out) / result.side
         outcomes.append(Outcome(folder, noted, scan, complete_record(noted, scan, pose)))

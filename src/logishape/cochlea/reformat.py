@@ -43,7 +43,7 @@ def reformat(volume: Volume, frame: Frame) -> Crop:
     if crop.share_covered < LEAST_COVERED:
         raise InputError(
             f"the CT should cover the cochlea but holds only {100 * crop.share_covered:.0f} % of the 12 x 10 x 10 mm "
-            "around the given pose; check the landmarks, or use a scan with a larger field of view."
+            "around its pose; use a scan with a larger field of view, or check the landmarks if you gave any."
         )
     return crop
 

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
+from logishape.cochlea.checks import check_ct
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Painter, paint
 from logishape.cochlea.locate import Located, locate
@@ -31,7 +32,6 @@ from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
 STAGES = ("locate", "fit", "posterior", "labels", "measurements")
-LEAST_EXTENT, LEAST_VALUES = 5.0, 16  # mm; grey values
 RIVAL_BALL = 4.0  # mm: rival poses are compared on the voxels of a ball this large
 
 
@@ -132,32 +132,6 @@ def _calibration(given: Calibration | None, options: SegmentOptions) -> Calibrat
     return paper_calibration() if options.is_paper else load_calibration()
 
 
-def check_ct(volume: Volume) -> Volume:
-    """The volume, if it is three-dimensional and its values can be those of a CT."""
-    if volume.ndim != 3:
-        raise InputError(f"a CT has three axes but this image has {volume.ndim}; give the whole volume.")
-    if min(volume.shape) < 8:
-        raise InputError(f"a CT needs at least 8 voxels along each axis but has {volume.shape}; give all its slices.")
-    extent = (np.array(volume.shape) - 1) * volume.spacing
-    if extent.min() < LEAST_EXTENT:
-        raise InputError(
-            f"a CT should show {LEAST_EXTENT:g} mm along each axis to hold a cochlea but this one has "
-            f"{' x '.join(f'{x:.1f}' for x in extent)} mm; give all its slices."
-        )
-    first = float(volume.data.flat[0])
-    if np.isfinite(first) and np.all(volume.data == volume.data.flat[0]):
-        raise InputError(f"the CT has the one value {first:g} everywhere; check how it was exported.")
-    if not np.all(np.isfinite(volume.data)):
-        count = int(np.count_nonzero(~np.isfinite(volume.data)))
-        raise InputError(f"{count} voxels of the CT are not finite; replace them, by -1024 for example.")
-    step = tuple(slice(None, None, max(1, n // 64)) for n in volume.shape)
-    if (count := len(np.unique(volume.data[step]))) < LEAST_VALUES:
-        raise InputError(
-            f"a CT has many grey values but this image has {count} different ones, as masks have; give the CT itself."
-        )
-    return volume
-
-
 def _fit(volume: Volume, place: Frame | Located, setting: Setting) -> Fitted:
     """The fit in the frame of landmarks or of what was found; in the model's own where that frame is rough.
 
@@ -171,26 +145,34 @@ def _fit(volume: Volume, place: Frame | Located, setting: Setting) -> Fitted:
         return first._replace(cut=first.frame)
     if not isinstance(place, Frame):
         return _fit_again(volume, first, setting)
-    again = _fit_again(volume, first, setting) if _is_inside(volume, first, setting) else first
+    again, follows = _fit_again(volume, first, setting) if _is_inside(volume, first, setting) else first, "fitted"
     if not (_is_believable(again.found) and _likeness(volume, again, setting) > WRONG_LIKENESS):
-        again = _fit(volume, _found_near(volume, place, setting), setting)
+        again, follows = _fit(volume, _found_near(volume, place, setting), setting), "found"
     assert again.cut is not None
     away, turned = frame_offset(place, again.cut)
     note = (
-        f"The landmarks are {away:.1f} mm and {turned:.0f} degrees from where the fitted cochlea would have them; "
-        "the cut to the vestibule follows the fitted cochlea."
+        f"The landmarks are {away:.1f} mm and {turned:.0f} degrees from where the {follows} cochlea would have them; "
+        f"the cut to the vestibule follows the {follows} cochlea."
     )
     return again._replace(notes=(note,))
 
 
 def _best_fit(volume: Volume, frames: tuple[Frame, ...], setting: Setting) -> Fitted:
     """The fit in the frame in which the model explains the image best."""
-    fits = [Fitted(_fit_in(volume, frame, setting), frame) for frame in frames]
+    fits = [Fitted(_fit_in(volume, frames[0], setting), frames[0])]
+    for frame in frames[1:]:
+        try:
+            fits.append(Fitted(_fit_in(volume, frame, setting), frame))
+        except InputError:  # a rival that leaves the CT, or sees no lumen, is none
+            continue
     return fits[0] if len(fits) == 1 else max(fits, key=lambda one: _height(volume, one, frames[0], setting))
 
 
 def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> float:
-    """The log joint of a fit on the same voxels whatever its frame: a ball around the cochlea's middle."""
+    """The log joint of a fit on the same voxels whatever its frame: a ball around the cochlea's middle.
+
+    Without the appearances' own prior, whose density is known up to a constant that differs from fit to fit.
+    """
     found, centre = fitted.found, np.asarray(setting.calibration.centre)
     if not found.fit.status.is_usable:
         return -np.inf
@@ -200,7 +182,10 @@ def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> 
     world = points @ np.asarray(around.axes) + np.asarray(around.origin)
     model = Model(setting.cochlea(fitted.frame), found.model.prior, found.model.reference_length)
     weights = setting.options.evidence * is_covered
-    return float(log_joint(model, Observation.from_arrays(world, intensities, weights), found.fit.state))
+    state = found.fit.state
+    return float(
+        log_joint(model, Observation.from_arrays(world, intensities, weights), state) - state.regions.log_prior()
+    )
 
 
 def _is_inside(volume: Volume, fitted: Fitted, setting: Setting) -> bool:
