@@ -385,7 +385,7 @@ class Case:
         ({"a": ["a left"], "b": []}, 2, [{"name": "a left"}]),
         ({"a": [], "b": ["bad b"], "c": ["c left"]}, 2, [{"name": "bad b"}, {"name": "c left"}]),
         ({"a": ["bad a"], "b": ["b left"]}, 3, [{"name": "bad a"}, {"name": "b left"}]),
-        ({"a": [], "b": []}, 2, None),
+        ({"a": [], "b": []}, 2, []),
     ],
     ids=["one", "both ears", "one of two", "one of three", "a bad one", "none"],
 )

@@ -14,7 +14,7 @@ from logishape.cochlea.template import CENTRE, code_at
 from logishape.core.volume import Volume
 from tests.problems import assert_one_sentence
 
-HEAD = Volume.from_spacing(np.zeros((40, 40, 40), np.float32), 0.5, (20, -20, -5))
+HEAD = Volume.from_spacing(np.random.default_rng(0).normal(40, 20, (60, 60, 60)).astype(np.float32), 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +127,7 @@ def odd_volume(name: str) -> Volume:
 
 @pytest.mark.parametrize("name", ["turned", "flipped", "sheared"])
 def test_the_lattice_holds_the_codes_of_its_cells(name, monkeypatch):
-    monkeypatch.setattr(lattices, "_SLAB_VOXELS", 4000)  # many slabs
+    monkeypatch.setattr(lattices, "_SLAB_SIZE", 4000)  # many slabs
     volume = odd_volume(name)
     scaled = volume.with_data(0.7 * volume.data + np.float32(200))
     found = make_lattice(scaled, (0.7, 200.0))

@@ -11,13 +11,13 @@ import pytest
 import logishape as ls
 from logishape.appearance import gaussian
 from logishape.cochlea import Cochlea, Frame, SegmentOptions, quality
+from logishape.cochlea.checks import check_ct
 from logishape.cochlea.labels import Labels, largest_component
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.measurements import UNITS, Measurement
 from logishape.cochlea.quality import Flag, find_flags
 from logishape.cochlea.reformat import Crop, grid_points
 from logishape.cochlea.search import NUM_CANDIDATES, ROWS, Found, candidates, observe
-from logishape.cochlea.checks import check_ct
 from logishape.cochlea.segment import segment
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.volume import Volume

@@ -63,7 +63,8 @@ def find_intensities(crop: Crop) -> Intensities:
     if not bone - lumen > max(LEAST_CONTRAST * _spread(values, 0.5 * (lumen + bone)), LEAST_STEP):
         raise InputError(
             f"expected dark lumen in bright bone around its pose but the values there, "
-            f"{values.min():.0f} to {values.max():.0f}, have one mode; check that this is a CT, and the landmarks if you gave any."
+            f"{values.min():.0f} to {values.max():.0f}, have one mode; check that this is a CT, and the landmarks if "
+            "you gave any."
         )
     filling = _filling(lumen, bone, crop)
     unit = (bone - lumen) / (USUAL_BONE - USUAL_LUMEN[filling])
