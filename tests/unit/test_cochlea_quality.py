@@ -294,6 +294,10 @@ def test_a_sample_weighs_as_much_as_what_it_stands_for():
         assert np.all(in_use[rows])
         again = observe(crop, in_use, options)
         np.testing.assert_array_equal(again.intensities, values)
+        in_use[rows[:3]] = False  # voxels at the border of what is in use come and go; the others stay
+        fewer = observe(crop, in_use, options)
+        kept = np.asarray(fewer.intensities)[np.asarray(fewer.weights) > 0].astype(int)
+        assert len(np.setdiff1d(rows, kept)) == 3
 
 
 def spoilt(where, value) -> Volume:

@@ -114,7 +114,9 @@ def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions,
     weight = options.evidence
     if rows.size > size:
         weight *= rows.size / size
-        rows = np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
+        # Each voxel has its rank, whatever others are in use: one more or less does not draw all of them anew.
+        rank = np.random.default_rng(0).permutation(in_use.size)
+        rows = np.sort(rows[np.argsort(rank[rows])[:size]])
     weights = np.full(rows.size, weight)
     return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(size)
 
