@@ -1,4 +1,4 @@
-"""The fit of a cochlea to its crop: several starts on few voxels, then the best one on more, near its surface."""
+"""The fit of a cochlea to its crop: several rough starts on a sample of it, the best refined near its surface."""
 
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ from logishape.inference.model import Model, State
 from logishape.inference.multistart import choose_starts
 from logishape.inference.options import FitOptions
 
-ROWS = 8192  # voxels of the fits that count: one size, one compilation; neighbours say nearly the same
-FEW_ROWS, NUM_SCORED = 2048, 1024  # voxels that tell good starts from bad, and good candidates for starts
+ROWS = 4096  # voxels of every fit: one size, one compilation; neighbours say nearly the same
+NUM_SCORED = 1024  # voxels that tell good candidates for starts from bad
 GROUP = 1  # starts in one program: the one that refines is then the same
 NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
 FIRST_ANNEAL = 1.5
@@ -50,23 +50,22 @@ class Found(NamedTuple):
 
 
 def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
-    """The best of several rough fits on few voxels of the crop, refined on more of them near its surface.
+    """The best of several rough fits on a sample of the crop, refined on the voxels near its surface.
 
     Starts are different from one another; when two of them end in the same place the others are spared.
     """
     cochlea = model.shape
     assert isinstance(cochlea, Cochlea)
     in_use = crop.is_covered & ~is_beyond(crop.points)
-    few, sample = (observe(crop, in_use, options, rows) for rows in (FEW_ROWS, ROWS))
-    start = State(cochlea.mean(), tied_regions(found, *_worth(few, SHARE_INSIDE, options)))
-    chosen = choose_starts(model, few, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
+    sample = observe(crop, in_use, options)
+    start = State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
+    chosen = choose_starts(model, sample, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
     blurred = model.with_reference_length(FIRST_ANNEAL * model.reference_length)
     fits: list[Fit] = []
     for theta in chosen:
-        fits += fit_starts(blurred, few, [State(theta, start.regions)], ROUGHLY, GROUP)
+        fits += fit_starts(blurred, sample, [State(theta, start.regions)], ROUGHLY, GROUP)
         if any(_agree(cochlea, fits[-1], other) for other in fits[:-1]):
             break
-    # Few voxels are enough to get there, but not to say which of two solutions is the better one.
     heights = np.where(
         [_is_shape(one) for one in fits], heights_of(model, sample, [one.state for one in fits]), -np.inf
     )
@@ -114,17 +113,17 @@ def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "
     return np.clip(drawn, prior.lower + inner, prior.upper - inner)
 
 
-def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions, size: int = ROWS) -> Observation:
-    """At most `size` of the voxels, always the same, padded to that size; together they weigh as much as all."""
+def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions) -> Observation:
+    """At most `ROWS` of the voxels, always the same, padded to that size; together they weigh as much as all."""
     (rows,) = np.nonzero(in_use)
     weight = options.evidence
-    if rows.size > size:
-        weight *= rows.size / size
+    if rows.size > ROWS:
+        weight *= rows.size / ROWS
         # Each voxel has its rank, whatever others are in use: one more or less does not draw all of them anew.
         rank = np.random.default_rng(0).permutation(in_use.size)
-        rows = np.sort(rows[np.argsort(rank[rows])[:size]])
+        rows = np.sort(rows[np.argsort(rank[rows])[:ROWS]])
     weights = np.full(rows.size, weight)
-    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(size)
+    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
 
 
 def _agree(cochlea: Cochlea, one: Fit, other: Fit) -> bool:
