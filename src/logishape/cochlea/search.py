@@ -21,7 +21,7 @@ from logishape.inference.multistart import choose_starts
 from logishape.inference.options import FitOptions
 
 ROWS = 4096  # voxels of every fit: one size, one compilation; neighbours say nearly the same
-NUM_SCORED = 1024  # voxels that tell good candidates for starts from bad
+NUM_SCORED = 512  # voxels that tell good candidates for starts from bad
 GROUP = 1  # starts in one program: the one that refines is then the same
 NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the surface
 FIRST_ANNEAL = 1.5
