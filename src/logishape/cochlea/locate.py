@@ -199,7 +199,8 @@ def best_poses(
         return [], lattice.place
     turns = _turns(lattice.place, near)
     coarse = _coarse(template)
-    poses = _search(lattice, positions, _bank(coarse, turns), turns, tell or (lambda _: None))
+    told = tell or (lambda _: None)
+    poses = _search(lattice, positions, _bank(coarse, turns), turns, told)
     count = int(np.clip(len(positions) / 500, 24, 120))
     poses = [_refine_in_lattice(lattice, coarse, pose) for pose in _distinct(poses, count)]
     poses = _distinct(poses, count // 4)
@@ -209,6 +210,7 @@ def best_poses(
             continue
         own = local_scale(volume, pose.frame(lattice.place), scale)
         fine.append(refine_in_ct(volume, lattice.place, template, pose, own))
+    told(1.0)
     return _distinct(fine, len(fine)), lattice.place
 
 
