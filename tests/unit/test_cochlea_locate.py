@@ -8,8 +8,9 @@ from scipy.spatial.transform import Rotation
 from logishape.cochlea import Frame, Point, load_template
 from logishape.cochlea import lattice as lattices
 from logishape.cochlea.lattice import PITCH, make_lattice
-from logishape.cochlea.locate import Located, locate, quasi_uniform_turns
+from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.pose import LEAST_COVERED, Pose, correlate, degrees, refine
+from logishape.cochlea.sweep import quasi_uniform_turns
 from logishape.cochlea.template import CENTRE, code_at
 from logishape.core.volume import Volume
 from tests.problems import assert_one_sentence
