@@ -9,6 +9,7 @@ import numpy as np
 
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
+from logishape.io.archive import unpacked
 from logishape.io.dicom import is_dicom_file, read_dicom_file, read_dicom_folder
 from logishape.io.dicom_series import FEWEST_SLICES
 from logishape.io.metaimage import read_metaimage
@@ -24,7 +25,7 @@ _READERS = {
     ".mha": ("metaimage", read_metaimage),
     ".mhd": ("metaimage", read_metaimage),
 }
-READABLE = ".nii, .nii.gz, .nrrd, .nhdr, .mha, .mhd or a DICOM folder"
+READABLE = ".nii, .nii.gz, .nrrd, .nhdr, .mha, .mhd, a DICOM folder or a .zip of one of these"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -122,6 +123,8 @@ def _read_file(path: Path, series: str | None) -> tuple[str, FileImage]:
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty (0 bytes); copy or export it again.")
     suffix = next((suffix for suffix in _READERS if path.name.lower().endswith(suffix)), None)
+    if path.name.lower().endswith(".zip"):
+        return _read_zip(path, series)
     if suffix is None and is_dicom_file(path):
         return "dicom", read_dicom_file(path, series)
     if suffix is None:
@@ -130,6 +133,15 @@ def _read_file(path: Path, series: str | None) -> tuple[str, FileImage]:
         raise InputError(f"{path.name} holds one image, so no series can be chosen; leave the series out.")
     kind, reader = _READERS[suffix]
     return kind, reader(path)
+
+
+def _read_zip(path: Path, series: str | None) -> tuple[str, FileImage]:
+    """What a zip holds: one image file, or DICOM slices. Errors name the zip, not where it was unpacked."""
+    with unpacked(path, tuple(_READERS)) as inside:
+        try:
+            return ("dicom", read_dicom_folder(inside, series)) if inside.is_dir() else _read_file(inside, series)
+        except InputError as error:
+            raise InputError(str(error).replace(str(inside), path.name).replace(inside.name, path.name)) from error
 
 
 def _check_finite(data: np.ndarray, low: np.floating, high: np.floating, name: str) -> None:
