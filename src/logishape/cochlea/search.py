@@ -1,11 +1,14 @@
 """The fit of a cochlea to its crop: several rough starts on a sample of it, the best refined near its surface."""
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from logishape.cochlea.appearance import paper_regions, tied_regions
+from logishape.cochlea.calibration import PARAMETERS
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.options import SegmentOptions
@@ -20,6 +23,8 @@ from logishape.inference.model import Model, State
 from logishape.inference.multistart import choose_starts
 from logishape.inference.options import FitOptions
 
+Method = Literal["gauss-newton", "bfgs"]
+POSE = PARAMETERS[:6]
 ROWS = 4096  # voxels of every fit: one size, one compilation; neighbours say nearly the same
 NUM_SCORED = 512  # voxels that tell good candidates for starts from bad
 GROUP = 1  # starts in one program: the one that refines is then the same
@@ -56,21 +61,44 @@ def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions
     """
     cochlea = model.shape
     assert isinstance(cochlea, Cochlea)
-    in_use = crop.is_covered & ~is_beyond(crop.points)
-    sample = observe(crop, in_use, options)
-    start = State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
+    sample, start = begin(model, crop, found, options)
     chosen = choose_starts(model, sample, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
-    blurred = model.with_reference_length(FIRST_ANNEAL * model.reference_length)
+    return follow(model, crop, found, chosen, options)
+
+
+def begin(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> tuple[Observation, State]:
+    """A sample of the crop, and the state from which rough fits begin: the prior's mean shape."""
+    cochlea = model.shape
+    assert isinstance(cochlea, Cochlea)
+    sample = observe(crop, crop.is_covered & ~is_beyond(crop.points), options)
+    return sample, State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
+
+
+def follow(
+    model: Model,
+    crop: Crop,
+    found: Intensities,
+    starts: Sequence[np.ndarray] | np.ndarray,
+    options: SegmentOptions,
+    method: Method = "gauss-newton",
+) -> Found:
+    """Rough fits from these starts, in their order and until two agree, and the best of them refined."""
+    cochlea = model.shape
+    assert isinstance(cochlea, Cochlea)
+    sample, start = begin(model, crop, found, options)
+    blurred, roughly = model.with_reference_length(FIRST_ANNEAL * model.reference_length), _with(ROUGHLY, method)
     fits: list[Fit] = []
-    for theta in chosen:
-        fits += fit_starts(blurred, sample, [State(theta, start.regions)], ROUGHLY, GROUP)
+    for theta in starts:
+        fits += fit_starts(blurred, sample, [State(theta, start.regions)], roughly, GROUP)
         if any(_agree(cochlea, fits[-1], other) for other in fits[:-1]):
             break
     heights = np.where(
         [_is_shape(one) for one in fits], heights_of(model, sample, [one.state for one in fits]), -np.inf
     )
-    best = fits[int(np.argmax(heights))]
-    refined, near = refine(model, crop, found, np.asarray(best.state.theta), options)
+    placed = np.array([not set(one.at_bound) & set(POSE) for one in fits]) & np.isfinite(heights)
+    # A pose at the border of its box is on the way to something that is not in the crop, however likely that is.
+    best = fits[int(np.argmax(np.where(placed, heights, -np.inf) if placed.any() else heights))]
+    refined, near = refine(model, crop, found, np.asarray(best.state.theta), options, method)
     return Found(model, crop, found, near, refined, heights)
 
 
@@ -83,7 +111,12 @@ def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
 
 
 def refine(
-    model: Model, crop: Crop, found: Intensities, theta: np.ndarray, options: SegmentOptions
+    model: Model,
+    crop: Crop,
+    found: Intensities,
+    theta: np.ndarray,
+    options: SegmentOptions,
+    method: Method = "gauss-newton",
 ) -> tuple[Fit, Observation]:
     """The fit from one start on the voxels near its surface, where the appearances learn too."""
     cochlea = model.shape
@@ -93,7 +126,7 @@ def refine(
     observation = observe(crop, near, options)
     share = float(np.mean(levels[near] > 0))
     start = State(theta, tied_regions(found, *_worth(observation, share, options)))
-    (refined,) = fit_starts(model, observation, [start], FitOptions(), GROUP)
+    (refined,) = fit_starts(model, observation, [start], _with(FitOptions(), method), GROUP)
     return refined, observation
 
 
@@ -126,10 +159,17 @@ def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions)
     return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
 
 
+def _with(options: FitOptions, method: Method) -> FitOptions:
+    return dataclasses.replace(options, method=method)
+
+
 def _agree(cochlea: Cochlea, one: Fit, other: Fit) -> bool:
-    """Whether two rough fits ended in the same place: no parameter differs by much of what it varies by."""
+    """Whether two rough fits ended in the same place: no parameter differs by much of what it varies by.
+
+    At the border of the box, or where the shape explains nothing, many starts meet that are all wrong.
+    """
     offset = np.asarray(one.state.theta) - np.asarray(other.state.theta)
-    return _is_shape(one) and _is_shape(other) and bool(np.all(np.abs(offset) < SAME_SD * cochlea.sd()))
+    return one.status == other.status == Status.CONVERGED and bool(np.all(np.abs(offset) < SAME_SD * cochlea.sd()))
 
 
 def _is_shape(ended: Fit) -> bool:

@@ -1,0 +1,1 @@
+"""Everything the paper compared, measured anew: tables and figures beside its own numbers, on one page."""
