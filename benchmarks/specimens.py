@@ -10,14 +10,8 @@ from scipy.spatial import KDTree
 
 from logishape.cochlea import Frame
 from logishape.core.errors import InputError
+from logishape.reproduce.cases import FOLDS
 
-# Fixed once and for all, so that every score can be cross-validated; each has air- and fluid-filled ones.
-FOLDS = {
-    "1": ("F01", "F08", "T01"),
-    "2": ("F02", "F10", "T03"),
-    "3": ("F03", "F11", "T06"),
-    "4": ("F05", "F14", "T07"),
-}
 NEAR_MM = 1.0  # voxels farther than this from the mask say nothing that nearer ones do not
 
 

@@ -1,6 +1,7 @@
 """The images of the study: the specimens of the bony labyrinth set where they are, phantoms where they are not."""
 
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def find_source(data: str | os.PathLike[str] | None, most: int | None = None) ->
     given = data or os.environ.get("LOGISHAPE_DATA")
     if given:
         root = Path(given)
-        names = sum(FOLDS.values(), ())
+        names = tuple(itertools.chain(*FOLDS.values()))
         folders = [place for place in (root, root / "bony_labyrinth") if (place / names[0]).is_dir()]
         if not folders:
             raise InputError(
