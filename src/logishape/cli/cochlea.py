@@ -44,7 +44,7 @@ def command(
     label_length: Annotated[
         float | None, typer.Option(help="mm, for drawing labels; 0.2, or 0.25 with --preset paper.")
     ] = None,
-    distance: Annotated[str, typer.Option(help="level (fast) or exact (Euclidean).")] = "level",
+    distance: Annotated[str, typer.Option(help="level (fast), exact (Euclidean), or mesh (to triangles).")] = "level",
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,

@@ -52,10 +52,11 @@ class Found(NamedTuple):
 def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
     """The best of several rough fits on a sample of the crop, refined on the voxels near its surface.
 
-    Starts are different from one another; when two of them end in the same place the others are spared.
+    Starts are different from one another; when two of them end in the same place the others are spared. They take the
+    level where the model has a mesh.
     """
-    cochlea = model.shape
-    assert isinstance(cochlea, Cochlea)
+    given, cochlea = model, _by_level(model)
+    model = Model(cochlea, model.prior, model.reference_length)
     in_use = crop.is_covered & ~is_beyond(crop.points)
     sample = observe(crop, in_use, options)
     start = State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
@@ -70,8 +71,8 @@ def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions
         [_is_shape(one) for one in fits], heights_of(model, sample, [one.state for one in fits]), -np.inf
     )
     best = fits[int(np.argmax(heights))]
-    refined, near = refine(model, crop, found, np.asarray(best.state.theta), options)
-    return Found(model, crop, found, near, refined, heights)
+    refined, near = refine(given, crop, found, np.asarray(best.state.theta), options)
+    return Found(given, crop, found, near, refined, heights)
 
 
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
@@ -86,15 +87,18 @@ def refine(
     model: Model, crop: Crop, found: Intensities, theta: np.ndarray, options: SegmentOptions
 ) -> tuple[Fit, Observation]:
     """The fit from one start on the voxels near its surface, where the appearances learn too."""
-    cochlea = model.shape
-    assert isinstance(cochlea, Cochlea)
-    levels = level_at(cochlea, theta, crop.points)
+    levels = level_at(_by_level(model), theta, crop.points)
     near = crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
     observation = observe(crop, near, options)
     share = float(np.mean(levels[near] > 0))
     start = State(theta, tied_regions(found, *_worth(observation, share, options)))
     (refined,) = fit_starts(model, observation, [start], FitOptions(), GROUP)
     return refined, observation
+
+
+def _by_level(model: Model) -> Cochlea:
+    assert isinstance(model.shape, Cochlea)
+    return model.shape.by_level()
 
 
 def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "m p"]:

@@ -52,15 +52,15 @@ def zero_level(values: Float[np.ndarray, "i j k"]) -> Int[np.ndarray, "f 3 2"]:
     Nodes are numbered as in `values.ravel()`. Triangles run counter-clockwise seen from where values are not
     positive. The surface is closed but where it leaves the lattice.
     """
-    is_inside = np.asarray(values > 0)
+    is_inside: np.ndarray = np.greater(values, 0)
     blocks = [is_inside[tuple(slice(o, n - 1 + o) for o, n in zip(at, values.shape, strict=True))] for at in _NODES]
-    count = np.sum(blocks, axis=0)
-    cells = np.stack(np.nonzero((count > 0) & (count < 8)), axis=1)
-    nodes = np.ravel_multi_index(tuple((cells[:, None] + _NODES).transpose(2, 0, 1)), values.shape)
-    flags, triangles = np.ravel(is_inside), []
+    count = np.stack(blocks).sum(axis=0)
+    cells: np.ndarray = np.argwhere((count > 0) & (count < 8))
+    nodes = np.asarray(np.ravel_multi_index(tuple((cells[:, None] + _NODES).transpose(2, 0, 1)), values.shape))
+    flags, triangles = is_inside.ravel(), []
     for path, is_mirrored in zip(_PATHS, _IS_MIRRORED, strict=True):
-        corners = nodes[:, path]
-        case = np.asarray(flags[corners] @ np.array([8, 4, 2, 1]))
+        corners: np.ndarray = nodes[:, path]
+        case = np.asarray(flags[corners] * [8, 4, 2, 1]).sum(axis=1)
         for number, local in enumerate(_CASES):
             rows = corners[case == number]
             triangles += [rows[:, one[::-1] if is_mirrored else one] for one in local]
