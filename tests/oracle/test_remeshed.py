@@ -93,6 +93,7 @@ def test_no_surface_in_the_lattice_is_no_number_and_a_bad_lattice_is_refused(x64
     assert_one_sentence(lambda: Cochlea(distance="vtk"), "level, exact or mesh")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_a_fit_through_the_mesh_ends_where_the_true_distance_does():
     points, truth = grid(16, 3, 0.35), np.array([0.2, -0.1, 0.1, 1.8])
     fits = []
