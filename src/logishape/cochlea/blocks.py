@@ -1,4 +1,4 @@
-"""Block matching (Ourselin): small blocks of one image looked for in another, and the rigid motion that most agree on.
+"""Block matching (Ourselin): small blocks of one image looked for in another, and the rigid motion most agree on.
 
 Nothing here knows what the images show. Images are cubes on the same grid; not a number where nothing is known.
 """
@@ -33,7 +33,7 @@ class Matches(NamedTuple):
 
 
 def choose_blocks(image: Float[np.ndarray, "i j k"], reach: int) -> np.ndarray:
-    """First voxels of the blocks of highest variance, wholly known, at least `reach` voxels from the image's border."""
+    """First voxels of the blocks of highest variance, wholly known, `reach` voxels or more from the border."""
     windows = sliding_window_view(image, (BLOCK,) * 3)
     inner = tuple(slice(reach, n - reach, BLOCK // 2) for n in windows.shape[:3])
     variance = windows[inner].var(axis=(3, 4, 5))

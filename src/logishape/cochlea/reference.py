@@ -24,7 +24,7 @@ def phantom_reference() -> Reference:
 
 
 def read_reference(path: str | os.PathLike[str]) -> Reference:
-    """The scan and landmarks of a folder (ct.nii.gz and landmarks.json, there or in right or left), or of a scan file.
+    """The scan and landmarks of a folder (ct.nii.gz; landmarks.json, also in right or left), or of a scan file.
 
     Beside a file the landmarks lie in its folder.
     """
