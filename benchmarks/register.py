@@ -81,13 +81,17 @@ def attempts(name: str, has_all: bool) -> list[Row]:
     return rows
 
 
+def _offsets(rows: list[Row]) -> tuple[list[float], list[float]]:
+    return [row.mm for row in rows], [row.degrees for row in rows]
+
+
 def summarise(way: str, rows: list[Row]) -> list[str]:
     """One line of the table."""
     right = [row for row in rows if row.outcome == "right"]
     score = [row.score for row in rows if row.outcome != "right" and np.isfinite(row.score)]
     refused = [row for row in rows if row.outcome.startswith("refused")]
     low, high = min((row.score for row in right), default=np.nan), max(score, default=np.nan)
-    middle = [float(np.median([row[k] for row in right])) if right else np.nan for k in (5, 6)]
+    middle = [np.median(column) if right else np.nan for column in _offsets(right)]
     counts = [len(rows), len(right), len(refused), len(rows) - len(right) - len(refused)]
     seconds = float(np.median([row.seconds for row in rows]))
     last = (f"{middle[0]:.2f}", f"{middle[1]:.1f}", f">= {low:.2f}", f"<= {high:.2f}", f"{seconds:.1f}")
