@@ -1,4 +1,4 @@
-"""What must be true of the registration to a reference: it follows a motion, knows the side, and says when it fails."""
+"""What must be true of the registration to a reference: it follows a motion, knows the side, says when it fails."""
 
 import functools
 import json
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from logishape.cochlea import Frame, Phantom, PhantomOptions, Point, make_phantom
+from logishape.cochlea import Frame, Located, Phantom, PhantomOptions, Point, make_phantom
 from logishape.cochlea.blocks import BLOCK, Matches, choose_blocks, match_blocks, trimmed_motion
 from logishape.cochlea.phantom_ear import MIRROR, mirror_frame
 from logishape.cochlea.phantom_files import write_phantom
@@ -109,7 +109,8 @@ def test_a_reference_is_a_scan_with_landmarks(tmp_path):
     np.testing.assert_allclose(found.frame.origin, phantom().ear.landmarks["C"], atol=1e-3)
     asked = Request(folder / "ct.nii.gz", tmp_path / "out", is_registered=True, reference=folder, side="right")
     (pose,) = find_poses(asked, None, phantom().volume, lambda _: None)
-    assert_near(pose.frame, found.frame)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(pose, Located)
+    assert_near(pose.frame, found.frame)
     (folder / "right" / "landmarks.json").unlink()
     assert_one_sentence(lambda: read_reference(folder), "landmarks beside it")
     (folder / "landmarks.json").write_text(json.dumps({"side": "right", "landmarks_ras_mm": {"C": [0, 0, 0]}}))
