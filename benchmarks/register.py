@@ -1,27 +1,31 @@
 """Block-matching registration to a reference against our own finder, on the specimens.
 
-    python benchmarks/register.py [--only NAME ...] [--all-references]
+    python benchmarks/register.py [--only NAME ...] [--all-references | --turns]
 
 Each specimen is found by `locate` (with the template made without its fold), by registration to the phantom, and by
 registration to other specimens: to the next one in the list, or with --all-references to each of the eleven others.
 The side is not told. Right: the side is right, the middle within 1.5 mm and the axes within 25 degrees of the
-landmarks' frame, which is itself off by 5 degrees in the median. Everything else is refused or wrong.
+landmarks' frame, which is itself off by 5 degrees in the median. Everything else is refused or wrong. With --turns three
+phantoms, each turned about three axes, are registered to the phantom: how far heads may lie differently.
 """
 
 import argparse
+import functools
+import itertools
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from engine import print_table
+from scipy.spatial.transform import Rotation
 from specimens import FOLDS
 from surroundings import specimen
 
-from logishape.cochlea import Frame, Located, load_template, locate
+from logishape.cochlea import Frame, Located, PhantomOptions, load_template, locate, make_phantom
 from logishape.cochlea.reference import phantom_reference
 from logishape.cochlea.register import LEAST_SCORE, Reference, register
-from logishape.cochlea.vestibule import frame_offset
+from logishape.cochlea.vestibule import frame_of_model, frame_offset
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 
@@ -44,7 +48,12 @@ class Row(NamedTuple):
 
 def attempt(way: str, name: str, reference: str, find: Callable[[Volume], tuple[Located, ...]]) -> Row:
     """Times one way to find the specimen's cochlea and compares with its landmarks."""
-    volume, truth = specimen(name)
+    return judge(Row(way, name, reference, "", 0, 0, 0, 0), specimen(name), find)
+
+
+def judge(row: Row, case: tuple[Volume, Frame], find: Callable[[Volume], tuple[Located, ...]]) -> Row:
+    """The row of one attempt on a CT whose frame is known."""
+    (volume, truth), (way, name, reference) = case, row[:3]
     began = time.perf_counter()
     try:
         found = find(volume)[0]
@@ -85,6 +94,23 @@ def _offsets(rows: list[Row]) -> tuple[list[float], list[float]]:
     return [row.mm for row in rows], [row.degrees for row in rows]
 
 
+def turned(angle: float) -> list[Row]:
+    """Phantoms turned by this angle (degrees) about the world's axes, registered to the phantom of reference."""
+    rows = []
+    for seed, axis in itertools.product((1, 2, 3), np.eye(3)):
+        made = make_phantom(PhantomOptions(spacing_mm=0.3, lumen=("fluid", "air")[seed % 2]), seed)
+        motion, middle = np.eye(4), np.asarray(made.ear.frame.origin)
+        motion[:3, :3] = Rotation.from_rotvec(np.radians(angle) * axis).as_matrix()
+        motion[:3, 3] = middle - motion[:3, :3] @ middle
+        own = frame_of_model(made.ear.cochlea, made.ear.theta)
+        origin = motion[:3, :3] @ np.asarray(own.origin) + motion[:3, 3]
+        truth = Frame(np.asarray(own.axes) @ motion[:3, :3].T, origin)
+        volume = Volume(made.volume.data, motion @ made.volume.affine)
+        find = functools.partial(register, reference=phantom_reference(), least_score=-1)
+        rows.append(judge(Row("register", f"phantom {seed}", "phantom", "", 0, 0, 0, 0), (volume, truth), find))
+    return rows
+
+
 def summarise(way: str, rows: list[Row]) -> list[str]:
     """One line of the table."""
     right = [row for row in rows if row.outcome == "right"]
@@ -103,8 +129,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=NAMES)
     parser.add_argument("--all-references", action="store_true")
+    parser.add_argument("--turns", action="store_true")
     arguments = parser.parse_args()
     phantom_reference()  # made once, not timed
+    header = ["way", "n", "right", "refused", "wrong", "median mm", "degrees", "score of right", "of others", "s"]
+    if arguments.turns:
+        lines = [summarise(f"turned by {angle} degrees", turned(angle)) for angle in (0, 10, 20, 30, 45)]
+        return print_table("Phantoms to the phantom", header, lines, [])
     rows = []
     for name in arguments.only:
         rows += attempts(name, arguments.all_references)
@@ -115,7 +146,6 @@ def main() -> None:
         "register to the phantom": [row for row in rows if row.reference == "phantom"],
         "register to another specimen": [row for row in rows if row.way == "register" and row.reference in NAMES],
     }
-    header = ["way", "n", "right", "refused", "wrong", "median mm", "degrees", "score of right", "of others", "s"]
     print_table("Finding the frame", header, [summarise(way, some) for way, some in groups.items()], [])
 
 
