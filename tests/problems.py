@@ -72,6 +72,8 @@ SHAPES = [
         _posed_theta(POSE_2D, (0.7, -1.2)),
         2,
     ),
+    # The surface may lie half-way between facets; its slope there is one all the same.
+    ShapeCase("remeshed", shapes.Remeshed(shapes.Ellipsoid(3), -5, 5, 0.6), np.array([4.0, 2.5, 3.0]), 3),
     # Next to the axis a section's change by angle is not resolved, which bends the slope there.
     ShapeCase("cochlea", cochlea.Cochlea(), _posed_theta(POSE_3D, (3.0, 0.14, 1.5, -0.5)), 3, 0.02),
 ]

@@ -30,6 +30,13 @@ def command(
     ],
     side: Annotated[str, typer.Option(help="left, right, or auto: whichever are found.")] = "auto",
     at: Annotated[str | None, typer.Option(help="A point in the cochlea, X,Y,Z in RAS mm: look only there.")] = None,
+    locate: Annotated[
+        str, typer.Option(help="search, or register: lay a reference on the CT, which must lie alike.")
+    ] = "search",
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="For --locate register: a folder with ct.nii.gz and landmarks.json; a phantom."),
+    ] = None,
     landmarks: Annotated[
         Path | None,
         typer.Option(help="Base centre, apex and round window: .json, Slicer .mrk.json or .fcsv."),
@@ -44,7 +51,7 @@ def command(
     label_length: Annotated[
         float | None, typer.Option(help="mm, for drawing labels; 0.2, or 0.25 with --preset paper.")
     ] = None,
-    distance: Annotated[str, typer.Option(help="level (fast) or exact (Euclidean).")] = "level",
+    distance: Annotated[str, typer.Option(help="level (fast), exact (Euclidean), or mesh (to triangles).")] = "level",
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
@@ -60,6 +67,8 @@ def command(
     """
     position = parse_point(at)
     chosen = parse_side(side)
+    if locate not in ("search", "register"):
+        raise typer.BadParameter(f"expected search or register but found {locate!r}", param_hint="--locate")
     folders = name_outputs(inputs, out)
     if len(inputs) > 1 and (at is not None or landmarks is not None or series is not None):
         raise typer.BadParameter("--at, --landmarks and --series belong to one scan but there are several inputs")
@@ -80,6 +89,8 @@ def command(
             series=series,
             overwrite=overwrite,
             options=SegmentOptions(preset=preset, distance=distance, num_draws=draws, seed=seed, **options),  # pyright: ignore[reportArgumentType]
+            is_registered=locate == "register",
+            reference=reference,
             calibration=None if calibration is None else load_calibration(calibration),
         )
         for one, folder in zip(inputs, folders, strict=True)

@@ -1,6 +1,6 @@
 """The cochlea in its own frame, without a pose: a tube along a spiral, its sections from a table."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -18,9 +18,17 @@ from logishape.core.arrays import AnyArray, double_precision, like
 from logishape.core.errors import InputError
 from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives
 
-Distance = Literal["level", "exact"]
+Distance = Literal["level", "exact", "mesh"]
+DISTANCES = get_args(Distance)
 DEFORMABLE = ("a", "b", "alpha", "phi")
 FREE = ("section_scale", "section_c2", "section_s2", "theta_max", "apex_offset")
+
+
+def check_distance(distance: object) -> None:
+    """Raises unless it is one of `DISTANCES`."""
+    if distance not in DISTANCES:
+        names = f"{', '.join(DISTANCES[:-1])} or {DISTANCES[-1]}"
+        raise InputError(f"the distance must be {names} but is {distance!r}; choose one.")
 
 
 class Duct(AbstractShapeWithDerivatives):

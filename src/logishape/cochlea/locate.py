@@ -5,6 +5,7 @@ it most is refined. What resembles it too little is no cochlea.
 """
 
 import dataclasses
+from typing import Literal
 
 import numpy as np
 
@@ -30,12 +31,14 @@ class Located:
 
     `score` is the correlation of the CT with the template (1 is the same), `margin` how far it is ahead of the best
     other pose in the same place (0.25 stands for that and more); `rivals` are the frames of those that come close.
+    `by` says how it was found; after a registration the score is the correlation with the reference.
     """
 
     frame: Frame
     score: float
     margin: float = BEHIND
     rivals: tuple[Frame, ...] = ()
+    by: Literal["search", "registration"] = "search"
 
     @property
     def side(self) -> Side:
@@ -65,7 +68,7 @@ def locate(
     check_ct(volume)
     best: tuple[Located, ...] = ()
     ambiguous: InputError | None = None
-    for scale in _scales(volume):
+    for scale in guess_scales(volume):
         poses, place = best_poses(volume, template, scale, near, tell)
         found = _places(poses, place)
         try:
@@ -93,7 +96,7 @@ def _check_point(point: Point | None, side: Side | None) -> Point | None:
     return Point(position, side)
 
 
-def _scales(volume: Volume) -> list[Scale]:
+def guess_scales(volume: Volume) -> list[Scale]:
     """Gains and offsets to try: values may be HU, or else air and dense bone may be their lowest and highest."""
     step = tuple(slice(None, None, max(1, n // 100)) for n in volume.shape)
     low, high, highest = (float(value) for value in np.percentile(volume.data[step], [0.5, 99.5, 100]))

@@ -4,7 +4,7 @@ import dataclasses
 import numbers
 from typing import Literal
 
-from logishape.cochlea.duct import FREE, Distance
+from logishape.cochlea.duct import FREE, Distance, check_distance
 from logishape.core.errors import InputError
 
 Preset = Literal["default", "paper"]
@@ -19,7 +19,8 @@ class SegmentOptions:
         over the whole crop, no cut to the vestibule.
     reference_length: mm, for finding the shape; 0.07 (the paper's preset 0.1). label_length: mm, for drawing labels;
         0.2 (the paper's preset 0.25).
-    distance: "level" or "exact", as in `Cochlea`.
+    distance: one of `DISTANCES`, as in `Cochlea`. "mesh" is that of the final fit and its posterior; starts, labels
+        and measurements take the level.
     free: parameters beyond the ten of pose and spiral.
     num_draws: of the shape's posterior, for the marginal map and the intervals.
     num_starts: fits from different starts, of which the best is kept.
@@ -42,8 +43,7 @@ class SegmentOptions:
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
             raise InputError(f"the preset must be default or paper but is {self.preset!r}; choose one.")
-        if self.distance not in ("level", "exact"):
-            raise InputError(f"the distance must be level or exact but is {self.distance!r}; choose one.")
+        check_distance(self.distance)
         for name, value in zip(("reference_length", "label_length"), _LENGTHS[self.preset], strict=True):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)

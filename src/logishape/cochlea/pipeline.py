@@ -20,6 +20,8 @@ from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point
+from logishape.cochlea.reference import phantom_reference, read_reference
+from logishape.cochlea.register import register
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.segment import Progress, segment
 from logishape.cochlea.template import Template
@@ -45,7 +47,10 @@ PathLike = str | os.PathLike[str]
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is to be segmented: the CT and where results go; landmarks, a point or a side narrow the search."""
+    """What is to be segmented: the CT and where results go; landmarks, a point or a side narrow the search.
+
+    `is_registered` lays a reference on the CT instead of searching: that of a folder or scan, or a phantom.
+    """
 
     input: PathLike
     out: PathLike
@@ -57,6 +62,8 @@ class Request:
     options: SegmentOptions = dataclasses.field(default_factory=SegmentOptions)
     calibration: Calibration | None = None
     template: Template | None = None
+    is_registered: bool = False
+    reference: PathLike | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -178,7 +185,7 @@ def _plain_pose(pose: Frame | Located) -> dict[str, Any]:
     plain = {"origin_ras_mm": np.asarray(frame.origin).tolist(), "axes": np.asarray(frame.axes).tolist()}
     if isinstance(pose, Frame):
         return {"from": "landmarks", **plain}
-    return {"from": "search", **plain, "score": pose.score, "margin": pose.margin, "rivals": len(pose.rivals)}
+    return {"from": pose.by, **plain, "score": pose.score, "margin": pose.margin, "rivals": len(pose.rivals)}
 
 
 def _check_request(request: Request) -> None:
@@ -187,6 +194,10 @@ def _check_request(request: Request) -> None:
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")
     if request.landmarks is not None and request.at is not None:
         raise InputError("landmarks and a point were both given; leave one of them out.")
+    if request.landmarks is not None and request.is_registered:
+        raise InputError("landmarks and a registration were both asked for; leave one of them out.")
+    if request.reference is not None and not request.is_registered:
+        raise InputError("a reference is for a registration but none is asked for; add --locate register.")
 
 
 def _check_spacing(volume: Volume) -> None:
@@ -213,6 +224,11 @@ def find_poses(
         position = np.asarray(request.at, dtype=np.float64)
         check_inside(volume, position, "the point")
         point = Point(position)
+
+    if request.is_registered:
+        tell("register")
+        reference = phantom_reference() if request.reference is None else read_reference(request.reference)
+        return register(volume, reference, point=point, side=request.side)
 
     def share(done: float) -> None:
         tell(f"locate {done:.0%}")

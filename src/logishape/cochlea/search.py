@@ -57,12 +57,13 @@ class Found(NamedTuple):
 def search(model: Model, crop: Crop, found: Intensities, options: SegmentOptions) -> Found:
     """The best of several rough fits on a sample of the crop, refined on the voxels near its surface.
 
-    Starts are different from one another; when two of them end in the same place the others are spared.
+    Starts are different from one another; when two of them end in the same place the others are spared. They take the
+    level where the model has a mesh.
     """
-    cochlea = model.shape
-    assert isinstance(cochlea, Cochlea)
-    sample, start = begin(model, crop, found, options)
-    chosen = choose_starts(model, sample, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
+    cochlea = _by_level(model)
+    quick = Model(cochlea, model.prior, model.reference_length)
+    sample, start = begin(quick, crop, found, options)
+    chosen = choose_starts(quick, sample, start, candidates(cochlea, options), options.num_starts, NUM_SCORED)
     return follow(model, crop, found, chosen, options)
 
 
@@ -83,8 +84,8 @@ def follow(
     method: Method = "gauss-newton",
 ) -> Found:
     """Rough fits from these starts, in their order and until two agree, and the best of them refined."""
-    cochlea = model.shape
-    assert isinstance(cochlea, Cochlea)
+    given, cochlea = model, _by_level(model)
+    model = Model(cochlea, model.prior, model.reference_length)
     sample, start = begin(model, crop, found, options)
     blurred, roughly = model.with_reference_length(FIRST_ANNEAL * model.reference_length), _with(ROUGHLY, method)
     fits: list[Fit] = []
@@ -98,8 +99,8 @@ def follow(
     placed = np.array([not set(one.at_bound) & set(POSE) for one in fits]) & np.isfinite(heights)
     # A pose at the border of its box is on the way to something that is not in the crop, however likely that is.
     best = fits[int(np.argmax(np.where(placed, heights, -np.inf) if placed.any() else heights))]
-    refined, near = refine(model, crop, found, np.asarray(best.state.theta), options, method)
-    return Found(model, crop, found, near, refined, heights)
+    refined, near = refine(given, crop, found, np.asarray(best.state.theta), options, method)
+    return Found(given, crop, found, near, refined, heights)
 
 
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
@@ -119,15 +120,18 @@ def refine(
     method: Method = "gauss-newton",
 ) -> tuple[Fit, Observation]:
     """The fit from one start on the voxels near its surface, where the appearances learn too."""
-    cochlea = model.shape
-    assert isinstance(cochlea, Cochlea)
-    levels = level_at(cochlea, theta, crop.points)
+    levels = level_at(_by_level(model), theta, crop.points)
     near = crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
     observation = observe(crop, near, options)
     share = float(np.mean(levels[near] > 0))
     start = State(theta, tied_regions(found, *_worth(observation, share, options)))
     (refined,) = fit_starts(model, observation, [start], _with(FitOptions(), method), GROUP)
     return refined, observation
+
+
+def _by_level(model: Model) -> Cochlea:
+    assert isinstance(model.shape, Cochlea)
+    return model.shape.by_level()
 
 
 def candidates(cochlea: Cochlea, options: SegmentOptions) -> Float[np.ndarray, "m p"]:

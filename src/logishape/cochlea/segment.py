@@ -44,8 +44,9 @@ class Setting(NamedTuple):
     progress: Progress
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
-        """The shape in a frame, with this calibration and these options."""
-        return Cochlea(frame, self.options.free, self.calibration, distance=self.options.distance)
+        """The shape in a frame, with this calibration and these options; by its level where a mesh is fitted."""
+        distance = "level" if self.options.distance == "mesh" else self.options.distance
+        return Cochlea(frame, self.options.free, self.calibration, distance=distance)
 
 
 class Fitted(NamedTuple):
@@ -231,7 +232,8 @@ def _is_believable(found: Found) -> bool:
 
 def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     """The fit in the coordinates of a frame, where both sides look alike."""
-    shape, options = setting.cochlea(), setting.options
+    options = setting.options
+    shape = Cochlea(None, options.free, setting.calibration, distance=options.distance)
     crop = reformat(volume, frame)
     model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)

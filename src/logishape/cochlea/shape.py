@@ -1,5 +1,6 @@
 """The cochlea as a shape: ten parameters of pose and spiral, and options that free more."""
 
+import itertools
 from typing import Literal
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.cochlea.calibration import PARAMETERS, Calibration, load_calibration, paper_calibration
-from logishape.cochlea.duct import FREE, Distance, Duct
+from logishape.cochlea.duct import FREE, Distance, Duct, check_distance
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.sections import Form
 from logishape.core.arrays import AnyArray, as_numbers
@@ -17,8 +18,10 @@ from logishape.core.rotations import apply_matrix
 from logishape.inference.model import Prior
 from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives, derivatives
 from logishape.shapes.posed import Posed
+from logishape.shapes.remeshed import Remeshed
 
 Preset = Literal["default", "paper"]
+MESH_SPACING = 0.15  # mm, of the lattice
 
 
 class Cochlea(AbstractShapeWithDerivatives):
@@ -30,8 +33,9 @@ class Cochlea(AbstractShapeWithDerivatives):
     order. Models with more and fewer of them are comparable by `ls.compare`. Left ears are mirrored right ears: the
     frame sees to it.
 
-    `distance` is "level", analytic and good to first order (the default for fitting), or "exact", the Euclidean
-    signed distance of the union of all turns; both have the same sign everywhere.
+    `distance` is "level", analytic and good to first order (the default for fitting), "exact", the Euclidean signed
+    distance of the union of all turns, or "mesh", the distance to a triangle mesh that is made anew for each set of
+    parameters. The first two have the same sign everywhere, the third but for the mesh's error.
     """
 
     frame: Frame
@@ -50,7 +54,9 @@ class Cochlea(AbstractShapeWithDerivatives):
             calibration = paper_calibration() if preset == "paper" else load_calibration()
         self.frame = Frame.identity() if frame is None else frame
         ordered = tuple(name for name in FREE if name in free)
-        self.posed = Posed(Duct(calibration, ordered, distance), calibration.centre, calibration.centre)
+        duct = Duct(calibration, ordered, "level" if distance == "mesh" else distance)
+        shape = Remeshed(duct, *_lattice_box(duct), MESH_SPACING) if distance == "mesh" else duct
+        self.posed = Posed(shape, calibration.centre, calibration.centre)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -86,8 +92,15 @@ class Cochlea(AbstractShapeWithDerivatives):
     def duct(self) -> Duct:
         """The shape in its own frame, without a pose."""
         shape = self.posed.shape
+        shape = shape.shape if isinstance(shape, Remeshed) else shape
         assert isinstance(shape, Duct)
         return shape
+
+    def by_level(self) -> "Cochlea":
+        """The same cochlea with the quick level in place of a mesh; itself if it has none."""
+        if not isinstance(self.posed.shape, Remeshed):
+            return self
+        return Cochlea(self.frame, self.duct.free, self.calibration)
 
     def form(self, theta: Float[AnyArray, " p"]) -> Form:
         """The spiral and its sections with these parameters, in double precision where that is switched on."""
@@ -142,6 +155,14 @@ class Cochlea(AbstractShapeWithDerivatives):
         return [PARAMETERS.index(name) for name in self.parameter_names]
 
 
+def _lattice_box(duct: Duct) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (mm) of a box that holds the duct wherever its parameters are in their box, in whole steps."""
+    chosen = [PARAMETERS.index(name) for name in duct.parameter_names]
+    sides = zip(duct.calibration.lower[chosen], duct.calibration.upper[chosen], strict=True)
+    boxes = np.array([duct.extent(np.array(corner)) for corner in itertools.product(*sides)])
+    return np.floor(boxes[:, 0].min(axis=0) / MESH_SPACING) * MESH_SPACING, boxes[:, 1].max(axis=0)
+
+
 @jax.jit  # a fit asks in many places: traced once for all of them
 def _level(cochlea: Cochlea, theta: jax.Array, points: jax.Array) -> jax.Array:
     return cochlea.posed.level(theta, cochlea.frame.to_cochlea(points))
@@ -175,5 +196,4 @@ def _check_options(frame: object, free: object, calibration: object, preset: obj
         raise InputError(
             f"calibration must come from load_calibration but is a {type(calibration).__name__}; load it."
         )
-    if distance not in ("level", "exact"):
-        raise InputError(f"the distance must be level or exact but is {distance!r}; choose one.")
+    check_distance(distance)

@@ -21,10 +21,13 @@ class LibiglQuery(AbstractQuery):
         self, vertices: Float[AnyArray, "v d"], faces: Int[AnyArray, "f d"], points: Float[AnyArray, "n d"]
     ) -> Int[jax.Array, " n"]:
         """The nearest face, found on the host in double."""
-        return ask_host(_nearest, vertices, faces, points)
+        return ask_host(nearest_by_libigl, (vertices, faces), points)
 
 
-def _nearest(vertices: np.ndarray, faces: np.ndarray, points: np.ndarray) -> np.ndarray:
+def nearest_by_libigl(
+    vertices: Float[np.ndarray, "v d"], faces: Int[np.ndarray, "f d"], points: Float[np.ndarray, "n d"]
+) -> Int[np.ndarray, " n"]:
+    """The nearest face of each point."""
     return _import_igl().point_mesh_squared_distance(points, vertices, faces)[1]
 
 

@@ -95,16 +95,17 @@ def reach(vertices: Float[Array, "v d"], contact: Contact, points: Float[Array, 
     height = dot(rest, contact.pseudonormal)
     side = jax.lax.stop_gradient(jnp.where(height < 0, -1.0, 1.0).astype(x.dtype))
     # Below rounding the direction of what is left is noise.
-    is_on = _is_rounding(distance, x, start)
+    is_on = is_rounding(distance, x, start)
     away = side * rest * safe_inverse(distance)
     is_face = contact.part == 2**d - 1
     level = jnp.where(is_face, plane, -jnp.where(is_on, height, side * distance))
     return Reach(level, jnp.where(is_face, normal, jnp.where(is_on, contact.pseudonormal, away)))
 
 
-def _is_rounding(
+def is_rounding(
     distance: Float[Array, " n"], x: Float[Array, "d n"], start: Float[Array, "d n"]
 ) -> Bool[Array, " n"]:
+    """Whether a distance is too short for its direction to be more than rounding."""
     size = jnp.sum(jnp.abs(x) + jnp.abs(start), axis=0)
     return distance <= 8 * jnp.finfo(x.dtype).eps * size
 

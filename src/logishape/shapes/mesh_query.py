@@ -48,7 +48,7 @@ class TreeQuery(AbstractQuery):
         self, vertices: Float[AnyArray, "v d"], faces: Int[AnyArray, "f d"], points: Float[AnyArray, "n d"]
     ) -> Int[jax.Array, " n"]:
         """The nearest face by branch and bound; the work is done in double whatever the precision."""
-        return ask_host(nearest_by_tree, vertices, faces, points)
+        return ask_host(nearest_by_tree, (vertices, faces), points)
 
 
 @jax.jit  # a fit asks in many places: traced once for all of them
@@ -83,26 +83,30 @@ def default_query(num_faces: int) -> AbstractQuery:
 
 def ask_host(
     function: Callable[..., np.ndarray],
-    vertices: Float[AnyArray, "v d"],
-    faces: Int[AnyArray, "f d"],
+    surface: tuple[AnyArray, ...],
     points: Float[AnyArray, "n d"],
-) -> Int[jax.Array, " n"]:
-    """The answer of a NumPy function of (vertices, faces, points) from within compiled code, also under `vmap`.
+    columns: tuple[int, ...] = (),
+) -> Int[jax.Array, "n ..."]:
+    """The answer of a NumPy function of (*surface, points) from within compiled code, also under `vmap`.
 
-    Points in a batch that share one mesh are asked about together; a batch of meshes is asked about one by one.
+    It is `columns` whole numbers for each point. Points in a batch that share one surface are asked about together; a
+    batch of surfaces is asked about one by one.
     """
-    dtypes = [np.dtype(jax.dtypes.canonicalize_dtype(array.dtype)) for array in (vertices, faces, points)]
+    arrays = [jnp.asarray(array) for array in (*surface, points)]
+    dtypes = [np.dtype(array.dtype) for array in arrays]
 
     @jax.custom_batching.custom_vmap
-    def ask(vertices: jax.Array, faces: jax.Array, points: jax.Array) -> jax.Array:
-        pieces = [_small_pieces(_as_bits(array)) for array in (vertices, faces, points)]
-        return jax.pure_callback(answer, jax.ShapeDtypeStruct(points.shape[:1], jnp.int32), *pieces)
+    def ask(*arrays: jax.Array) -> jax.Array:
+        pieces = [_small_pieces(_as_bits(array)) for array in arrays]
+        rows = arrays[-1].shape[0]
+        return jax.pure_callback(answer, jax.ShapeDtypeStruct((rows, *columns), jnp.int32), *pieces)
 
     @ask.def_vmap
     def _(size: int, is_batched: list[bool], *arrays: jax.Array) -> tuple[jax.Array, bool]:
-        vertices, faces, points = arrays
-        if not (is_batched[0] or is_batched[1]):
-            return ask(vertices, faces, points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1]), True
+        *surface, points = arrays
+        if not any(is_batched[:-1]):
+            found = ask(*surface, points.reshape(-1, points.shape[-1]))
+            return found.reshape(*points.shape[:-1], *columns), True
         each = [
             array if has_axis else jnp.broadcast_to(array, (size, *array.shape))
             for array, has_axis in zip(arrays, is_batched, strict=True)
@@ -112,10 +116,14 @@ def ask_host(
     def answer(*arrays: Sequence[AnyArray]) -> np.ndarray:
         # NumPy alone from here on: JAX may wait for the thread that this runs on.
         bits = [np.concatenate([np.asarray(piece) for piece in pieces]) for pieces in arrays]
-        v, f, x = (array.view(dtype) for array, dtype in zip(bits, dtypes, strict=True))
-        return _where_finite(function, v.astype(np.float64), f.astype(np.int64), x.astype(np.float64))
+        *surface, points = (_widened(array.view(dtype)) for array, dtype in zip(bits, dtypes, strict=True))
+        return _where_finite(function, surface, points, columns)
 
-    return ask(*(jnp.asarray(array, dtype) for array, dtype in zip((vertices, faces, points), dtypes, strict=True)))
+    return ask(*arrays)
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64 if np.issubdtype(array.dtype, np.floating) else np.int64)
 
 
 def _as_bits(array: jax.Array) -> jax.Array:
@@ -134,13 +142,13 @@ def _small_pieces(array: jax.Array) -> list[jax.Array]:
 
 
 def _where_finite(
-    function: Callable[..., np.ndarray], vertices: np.ndarray, faces: np.ndarray, points: np.ndarray
+    function: Callable[..., np.ndarray], surface: Sequence[np.ndarray], points: np.ndarray, columns: tuple[int, ...]
 ) -> np.ndarray:
-    """The function's answer; face zero for points that are not finite, whose level will be no number anyhow."""
-    answer = np.zeros(len(points), np.int32)
+    """The function's answer; zero for points that are not finite, whose level will be no number anyhow."""
+    answer = np.zeros((len(points), *columns), np.int32)
     rows = np.flatnonzero(np.all(np.isfinite(points), axis=1))
-    if rows.size and np.all(np.isfinite(vertices)):
-        answer[rows] = function(vertices, faces, points[rows])
+    if rows.size and all(np.all(np.isfinite(array)) for array in surface):
+        answer[rows] = function(*surface, points[rows])
     return answer
 
 
