@@ -1,5 +1,6 @@
 """One scan from file to folders: read, find, segment, write; the only place that knows every stage."""
 
+import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -31,8 +32,10 @@ from logishape.io import (
     atomic_file,
     atomic_folder,
     check_writable,
+    is_result,
     read_landmarks,
     read_scan,
+    remove_folder,
     write_stl,
     write_volume,
 )
@@ -93,12 +96,23 @@ def run(
     for outcome in outcomes:  # a rival pose may have had the other side
         _check_free(outcome.folder, request)
     tell("write")
-    for outcome in outcomes:
-        with atomic_folder(outcome.folder, request.overwrite) as temporary:
+    with contextlib.ExitStack() as stack:  # all are written before the first is put in place
+        for outcome in outcomes:
+            temporary = stack.enter_context(atomic_folder(outcome.folder, request.overwrite))
             write_case(temporary, outcome)
             if finish is not None:
                 finish(temporary, outcome)
+    _remove_stale(request, {outcome.result.side for outcome in outcomes})
     return outcomes
+
+
+def _remove_stale(request: Request, found: set[Side]) -> None:
+    """Takes away an earlier result of an ear that was looked for this time and not found."""
+    if not request.overwrite or request.side is not None or request.at is not None or request.landmarks is not None:
+        return
+    for side in {"left", "right"} - found:
+        if is_result(Path(request.out) / side):
+            remove_folder(Path(request.out) / side)
 
 
 def _check_free(folder: Path, request: Request) -> None:

@@ -79,8 +79,8 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most
             written += len(piece)
             if written > most:
                 raise InputError(
-                    f"{name} should unpack to at most {MOST_BYTES >> 30} GiB and about {_LARGEST_RATIO} times its own "
-                    "size but goes beyond that; unpack it yourself if you trust it."
+                    f"{name} should unpack to at most {MOST_BYTES >> 30} GiB and about {_LARGEST_RATIO} times its "
+                    "own size but goes beyond that; unpack it yourself if you trust it."
                 )
             if len(piece) > shutil.disk_usage(target.parent).free:
                 raise InputError(f"there is not enough space to unpack {name}; free some, or set TMPDIR elsewhere.")
