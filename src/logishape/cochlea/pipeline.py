@@ -15,7 +15,7 @@ import numpy as np
 
 import logishape
 from logishape.cochlea.calibration import Calibration
-from logishape.cochlea.checks import check_ct
+from logishape.cochlea.checks import check_ct, check_spacing
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
@@ -42,7 +42,6 @@ from logishape.io import (
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
-_COARSEST_MM = 0.6
 PathLike = str | os.PathLike[str]
 
 
@@ -88,7 +87,7 @@ def run(
     marks = None if request.landmarks is None else read_landmarks(request.landmarks)
     scan = read_scan(request.input, request.series)
     check_ct(scan.volume)
-    _check_spacing(scan.volume)
+    check_spacing(scan.volume)
     poses = find_poses(request, marks, scan.volume, tell)
     for pose in poses:
         _check_free(Path(request.out) / pose.side, request)
@@ -201,15 +200,6 @@ def _check_request(request: Request) -> None:
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")
     if request.landmarks is not None and request.at is not None:
         raise InputError("landmarks and a point were both given; leave one of them out.")
-
-
-def _check_spacing(volume: Volume) -> None:
-    largest = float(volume.spacing.max())
-    if largest > _COARSEST_MM:
-        raise InputError(
-            f"voxels should be {_COARSEST_MM} mm or smaller to show a cochlea but are up to {largest:.2f} mm; use "
-            "the thin-slice reconstruction of the scan."
-        )
 
 
 def find_poses(
