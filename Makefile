@@ -7,13 +7,14 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax-cache
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
-.PHONY: demo test test-all lint bench lock clean help
+.PHONY: demo test test-all lint bench lock audit clean help
 
 help:
 	@echo "make demo      make a phantom CT, segment its cochlea, score it; results and pictures in out/demo"
 	@echo "make test      lint, types, import rules and all tests but the slow studies"
 	@echo "make test-all  the same with the slow studies"
 	@echo "make bench     the engine's benchmarks (ratios measured side by side)"
+	@echo "make audit     look up known holes in what requirements.lock installs (needs the network)"
 	@echo "make lock      resolve requirements.lock anew from pyproject.toml"
 
 .venv/.installed: requirements.lock pyproject.toml
@@ -47,6 +48,10 @@ lock: .venv/.installed
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 	  --python-version 3.11 --extra distance --extra mcmc --extra train --group dev \
 	  pyproject.toml -o requirements.lock
+
+audit: .venv/.installed
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements.lock
 
 clean:
 	rm -rf .venv out

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         multistart,
         profile_reference_length,
     )
-    from logishape.io import read_volume, write_volume
+    from logishape.io import read_result, read_volume, write_volume
     from logishape.posterior import (
         Comparison,
         NoiseCorrelation,
@@ -50,7 +50,7 @@ _PLACES = {
         *("Fit", "FitOptions", "LengthProfile", "Model", "Multistart", "Prior", "State"),
         *("fit", "fit_batch", "multistart", "profile_reference_length"),
     ),
-    "io": ("read_volume", "write_volume"),
+    "io": ("read_result", "read_volume", "write_volume"),
     "posterior": (
         *("Comparison", "NoiseCorrelation", "ShapePosterior", "compare", "evidence", "label_probability", "laplace"),
         *("marginal_label_probability", "noise_correlation"),
@@ -96,6 +96,7 @@ __all__ = [
     "noise_correlation",
     "posterior",
     "profile_reference_length",
+    "read_result",
     "read_volume",
     "select_voxels",
     "shapes",

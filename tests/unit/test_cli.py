@@ -353,7 +353,7 @@ def test_each_input_has_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = Path("out")
     assert name_outputs([Path("a.nii.gz")], out) == [out]
-    some = [Path("a.nii.gz"), Path("b.c.NRRD"), Path("series"), Path("d.mha")]
+    some = [Path("a.nii.gz"), Path("b.c.NRRD"), Path("series"), Path("d.zip")]
     assert name_outputs(some, out) == [out / "a", out / "b.c", out / "series", out / "d"]
     same = [Path("one/ct.nii.gz"), Path("two/ct.nii")]
     assert name_outputs(same, out) == [out / "one-ct", out / "two-ct"]

@@ -187,7 +187,10 @@ OPTIONS = {
         "points",
     ),
     "points in the plane": (lambda: coordinates(COCHLEA, THETA, np.zeros((2, 2))), "points"),
-    "missing file": (lambda: load_calibration("nowhere/else.json"), "could not read .*else.json .*; check the path"),
+    "missing file": (
+        lambda: load_calibration("nowhere/else.json"),
+        "else.json should be a calibration but is not there; check the path",
+    ),
     "unknown fold": (lambda: load_calibration(fold="5"), "has no fold '5' but 1, 2, 3, 4; choose"),
     "fold as a wrong number": (lambda: load_calibration(fold=7), "has no fold 7 but 1, 2, 3, 4; choose"),
     "words for parameters": (lambda: surface(COCHLEA, "abc"), "expected numbers for the parameters but found 'abc'"),
@@ -312,7 +315,9 @@ def test_files_that_are_no_calibration_meet_one_sentence(content, tmp_path):
 
 
 def test_folders_are_no_calibration(tmp_path):
-    assert_one_sentence(lambda: load_calibration(tmp_path), "could not read the calibration .*; check the path")
+    assert_one_sentence(
+        lambda: load_calibration(tmp_path), "should be a calibration but is no plain file; check the path"
+    )
 
 
 def test_an_untouched_copy_of_the_file_says_the_same(tmp_path):

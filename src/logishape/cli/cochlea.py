@@ -22,7 +22,10 @@ UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
 
 def command(
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUT...", help="DICOM folders, or .nii, .nii.gz, .nrrd, .mha files.")
+        list[Path],
+        typer.Argument(
+            metavar="INPUT...", help="DICOM folders or .zip of them, or .nii, .nii.gz, .nrrd, .mha files."
+        ),
     ],
     out: Annotated[
         Path,
@@ -154,7 +157,7 @@ def name_outputs(inputs: list[Path], out: Path) -> list[Path]:
 
 def _plain_name(path: Path) -> str:
     name = path.resolve().name
-    for ending in (".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd"):
+    for ending in (".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".zip"):
         if name.lower().endswith(ending):
             return name[: -len(ending)]
     return name

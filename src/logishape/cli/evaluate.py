@@ -26,17 +26,18 @@ _ROWS = {
 
 
 def command(
-    prediction: Annotated[Path, typer.Argument(help="A mask: .nii, .nii.gz, .nrrd or .mha.")],
+    prediction: Annotated[Path, typer.Argument(help="A mask (.nii, .nii.gz, .nrrd, .mha) or a folder of results.")],
     truth: Annotated[Path, typer.Argument(help="The true mask on the same grid.")],
     region: Annotated[Path | None, typer.Option(help="A mask of where to compare.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Compare a predicted mask with the truth: overlap, surface distances and volumes."""
-    from logishape.io import read_mask
+    from logishape.io import is_result, read_mask, read_result
     from logishape.metrics import compare
 
     where = None if region is None else read_mask(region)
-    values = dataclasses.asdict(compare(read_mask(prediction), read_mask(truth), where))
+    found = read_result(prediction).segmentation if is_result(prediction) else read_mask(prediction)
+    values = dataclasses.asdict(compare(found, read_mask(truth), where))
     if as_json:
         typer.echo(json.dumps(values, indent=1))
         return

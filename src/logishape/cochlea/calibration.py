@@ -1,6 +1,5 @@
 """What was learnt from specimens: spiral constants, the table of sections, and the prior of the parameters."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from logishape.cochlea.centreline import SpiralConstants
 from logishape.cochlea.sections import COLUMNS, SectionTable
 from logishape.core.arrays import AnyArray, as_double
 from logishape.core.errors import InputError
+from logishape.io.json_files import plain, read_json
 
 FORMAT, VERSION = "logishape cochlea calibration", 1
 PARAMETERS = (
@@ -95,18 +95,13 @@ def load_folds(file: str | Path | None = None) -> dict[str, tuple[str, ...]]:
 
 
 def _read(path: Path) -> dict:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"could not read the calibration {path} ({error.strerror}); check the path.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"expected JSON in {path.name} but could not parse it; give a calibration file.") from error
+    record = read_json(path, "a calibration")
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f"{path.name} is no calibration of a cochlea; make one with benchmarks/calibrate.py.")
     if record.get("version") != VERSION:
         raise InputError(
-            f"{path.name} has version {record.get('version')!r} of the format but this logishape reads {VERSION}; "
-            "make it anew with benchmarks/calibrate.py."
+            f"{path.name} has version {plain(record.get('version'), 20)} of the format but this logishape reads "
+            f"{VERSION}; make it anew with benchmarks/calibrate.py."
         )
     return record
 

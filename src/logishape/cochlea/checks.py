@@ -6,6 +6,7 @@ from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 
 LEAST_EXTENT, LEAST_VALUES = 5.0, 16  # mm; grey values
+COARSEST_MM = 0.6
 
 
 def check_ct(volume: Volume) -> Volume:
@@ -32,3 +33,13 @@ def check_ct(volume: Volume) -> Volume:
             f"a CT has many grey values but this image has {count} different ones, as masks have; give the CT itself."
         )
     return volume
+
+
+def check_spacing(volume: Volume) -> None:
+    """An error where voxels are too large to show a cochlea."""
+    largest = float(volume.spacing.max())
+    if largest > COARSEST_MM:
+        raise InputError(
+            f"voxels should be {COARSEST_MM} mm or smaller to show a cochlea but are up to {largest:.2f} mm; use "
+            "the thin-slice reconstruction of the scan."
+        )

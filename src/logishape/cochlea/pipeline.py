@@ -1,5 +1,6 @@
 """One scan from file to folders: read, find, segment, write; the only place that knows every stage."""
 
+import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -14,7 +15,7 @@ import numpy as np
 
 import logishape
 from logishape.cochlea.calibration import Calibration
-from logishape.cochlea.checks import check_ct
+from logishape.cochlea.checks import check_ct, check_spacing
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
@@ -33,15 +34,16 @@ from logishape.io import (
     atomic_file,
     atomic_folder,
     check_writable,
+    is_result,
     read_landmarks,
     read_scan,
+    remove_folder,
     write_stl,
     write_volume,
 )
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
-_COARSEST_MM = 0.6
 PathLike = str | os.PathLike[str]
 
 
@@ -92,7 +94,7 @@ def run(
     marks = None if request.landmarks is None else read_landmarks(request.landmarks)
     scan = read_scan(request.input, request.series)
     check_ct(scan.volume)
-    _check_spacing(scan.volume)
+    check_spacing(scan.volume)
     poses = find_poses(request, marks, scan.volume, tell)
     for pose in poses:
         _check_free(Path(request.out) / pose.side, request)
@@ -100,12 +102,23 @@ def run(
     for outcome in outcomes:  # a rival pose may have had the other side
         _check_free(outcome.folder, request)
     tell("write")
-    for outcome in outcomes:
-        with atomic_folder(outcome.folder, request.overwrite) as temporary:
+    with contextlib.ExitStack() as stack:  # all are written before the first is put in place
+        for outcome in outcomes:
+            temporary = stack.enter_context(atomic_folder(outcome.folder, request.overwrite))
             write_case(temporary, outcome)
             if finish is not None:
                 finish(temporary, outcome)
+    _remove_stale(request, {outcome.result.side for outcome in outcomes})
     return outcomes
+
+
+def _remove_stale(request: Request, found: set[Side]) -> None:
+    """Takes away an earlier result of an ear that was looked for this time and not found."""
+    if not request.overwrite or request.side is not None or request.at is not None or request.landmarks is not None:
+        return
+    for side in {"left", "right"} - found:
+        if is_result(Path(request.out) / side):
+            remove_folder(Path(request.out) / side)
 
 
 def _check_free(folder: Path, request: Request) -> None:
@@ -198,15 +211,6 @@ def _check_request(request: Request) -> None:
         raise InputError("landmarks and a registration were both asked for; leave one of them out.")
     if request.reference is not None and not request.is_registered:
         raise InputError("a reference is for a registration but none is asked for; add --locate register.")
-
-
-def _check_spacing(volume: Volume) -> None:
-    largest = float(volume.spacing.max())
-    if largest > _COARSEST_MM:
-        raise InputError(
-            f"voxels should be {_COARSEST_MM} mm or smaller to show a cochlea but are up to {largest:.2f} mm; use "
-            "the thin-slice reconstruction of the scan."
-        )
 
 
 def find_poses(

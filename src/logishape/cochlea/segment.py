@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
-from logishape.cochlea.checks import check_ct
+from logishape.cochlea.checks import check_ct, check_spacing
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Painter, paint
 from logishape.cochlea.locate import Located, locate
@@ -78,6 +78,7 @@ def segment(
     options, template = options or SegmentOptions(), template or load_template()
     setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
     volume = check_ct(volume)
+    check_spacing(volume)
     place = _place(volume, pose, setting)
     setting.progress("fit")
     fitted = _fit(volume, place, setting)

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from logishape.core.errors import InputError
-from logishape.io.payload import LARGEST_RATIO, PIECE
+from logishape.io.payload import PIECE
 
 MOST_BYTES = 4 << 30  # unpacked, all members together
 MOST_MEMBERS = 20_000
+_ALWAYS_ALLOWED, _LARGEST_RATIO = 1 << 28, 100  # a study as a whole never packs a hundredfold; one black slice may
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the memory that others take is for the file to say
 _ENCRYPTED = 0x1
 
 
@@ -21,14 +23,17 @@ _ENCRYPTED = 0x1
 def unpacked(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     """A folder with the members of a zip, or the one image among them whose name ends in one of `suffixes`.
 
-    Members get numbers for names, so that none can lie outside the folder, and keep only a known suffix. Links are
-    left out. What a member says of its size is not believed: bytes are counted as they come. The folder is gone at
-    the end.
+    Members get numbers for names, so that none can lie outside the folder, and keep only a known suffix. Links and
+    what a desktop adds are left out. What a member says of its size is not believed: bytes are counted as they come.
+    The folder is gone at the end.
     """
     with tempfile.TemporaryDirectory(prefix="logishape-") as place:
         try:
             with zipfile.ZipFile(path) as archive:
-                images = _unpack(archive, Path(place), path.name, suffixes)
+                most = min(MOST_BYTES, _ALWAYS_ALLOWED + _LARGEST_RATIO * path.stat().st_size)
+                images = _unpack(archive, Path(place), most, suffixes)
+        except InputError:
+            raise
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"{path.name} should be an intact zip archive but is damaged or packed in an unknown way; copy it "
@@ -42,9 +47,10 @@ def unpacked(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
         yield images[0] if images else Path(place)
 
 
-def _unpack(archive: zipfile.ZipFile, place: Path, name: str, suffixes: tuple[str, ...]) -> list[Path]:
-    """Writes the members; those that are image files come back."""
-    members = [member for member in archive.infolist() if not member.is_dir() and not _is_link(member)]
+def _unpack(archive: zipfile.ZipFile, place: Path, most: int, suffixes: tuple[str, ...]) -> list[Path]:
+    """Writes the members, so many bytes at most; those that are image files come back."""
+    name = Path(str(archive.filename)).name
+    members = [member for member in archive.infolist() if _is_wanted(member)]
     if not members:
         raise InputError(f"{name} holds no file; give a zip of DICOM slices or of one image.")
     if len(members) > MOST_MEMBERS:
@@ -54,25 +60,27 @@ def _unpack(archive: zipfile.ZipFile, place: Path, name: str, suffixes: tuple[st
         )
     if any(member.flag_bits & _ENCRYPTED for member in members):
         raise InputError(f"{name} is locked by a password; unpack it and give the folder.")
-    left, images = MOST_BYTES, []
+    if any(member.compress_type not in _METHODS for member in members):
+        raise NotImplementedError
+    left, images = most, []
     for number, member in enumerate(members):
         suffix = next((one for one in suffixes if member.filename.lower().endswith(one)), "")
         target = place / f"{number:05d}{suffix}"
-        left -= _write(archive, member, target, min(left, LARGEST_RATIO * (member.compress_size + 1)), name)
+        left -= _write(archive, member, target, left)
         images += [target] if suffix else []
     return images
 
 
-def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most: int, name: str) -> int:
+def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most: int) -> int:
     """The bytes of one member, at most so many; how many they were."""
-    written = 0
+    written, name = 0, Path(str(archive.filename)).name
     with archive.open(member) as source, target.open("xb") as sink:
         while piece := source.read(PIECE):
             written += len(piece)
             if written > most:
                 raise InputError(
-                    f"{name} should unpack to at most {MOST_BYTES >> 30} GiB, no member by more than {LARGEST_RATIO} "
-                    "times, but goes beyond that; unpack it yourself if you trust it."
+                    f"{name} should unpack to at most {MOST_BYTES >> 30} GiB and about {_LARGEST_RATIO} times its "
+                    "own size but goes beyond that; unpack it yourself if you trust it."
                 )
             if len(piece) > shutil.disk_usage(target.parent).free:
                 raise InputError(f"there is not enough space to unpack {name}; free some, or set TMPDIR elsewhere.")
@@ -80,5 +88,8 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most
     return written
 
 
-def _is_link(member: zipfile.ZipInfo) -> bool:
-    return stat.S_ISLNK(member.external_attr >> 16)
+def _is_wanted(member: zipfile.ZipInfo) -> bool:
+    """Whether a member is a plain file of the study: no folder, no link, no index, nothing a desktop added."""
+    last = member.filename.rsplit("/", 1)[-1]
+    is_link = stat.S_ISLNK(member.external_attr >> 16)
+    return not (member.is_dir() or is_link or last.startswith("._") or last.upper() in ("DICOMDIR", ".DS_STORE"))

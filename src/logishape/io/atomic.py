@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from logishape.core.errors import InputError
+from logishape.io.exchange import exchange
+from logishape.io.leftovers import hidden_name, remove, sweep
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -27,7 +27,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     _probe(target.parent, target)
     if target.is_dir():
         raise InputError(f"{target} should become a file but is a folder; choose another name.")
-    temporary = _beside(target)
+    sweep(target)
+    temporary = hidden_name(target)
     with _parents(target):
         try:
             yield temporary
@@ -37,26 +38,39 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             raise _unwritable(target, error) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            remove(temporary)
 
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder beside `path`, renamed to `path` at the end; after an exception nothing stays.
 
-    With `overwrite` an older folder is replaced as a whole, and removed only when the new one is in place.
+    With `overwrite` an older folder is replaced as a whole, in one step where the system can, and removed only when
+    the new one is in place. What a killed run left beside it is swept away.
     """
     target = _real(path)
     _probe(target.parent, target)
+    sweep(target)
     _check_free(target, overwrite)
-    temporary = _beside(target)
+    temporary = hidden_name(target)
     with _parents(target):
         try:
             _make(temporary, target)
             yield temporary
             _swap(temporary, target, overwrite)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            remove(temporary)
+
+
+def remove_folder(path: str | os.PathLike[str]) -> None:
+    """Takes a folder away as a whole: its name is gone first."""
+    target = _real(path)
+    hidden = hidden_name(target)
+    try:
+        os.rename(target, hidden)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    remove(hidden)
 
 
 def _probe(folder: Path, path: Path) -> None:
@@ -74,21 +88,26 @@ def _probe(folder: Path, path: Path) -> None:
 
 def _swap(temporary: Path, target: Path, overwrite: bool) -> None:
     _check_free(target, overwrite)  # somebody else may have written meanwhile
-    older = _beside(target)
     try:
-        has_older = target.exists()
-        if has_older:
-            os.rename(target, older)
-        try:
+        if not target.exists():
             os.rename(temporary, target)
-        except OSError:
-            if has_older:
-                os.rename(older, target)
-            raise
+        elif not exchange(temporary, target):
+            _rename_twice(temporary, target)
         _flush_folder(target.parent)
     except OSError as error:
         raise _unwritable(target, error) from error
-    shutil.rmtree(older, ignore_errors=True)
+
+
+def _rename_twice(temporary: Path, target: Path) -> None:
+    """What `exchange` does, in steps; between them nothing stands at the target, and `sweep` would bring it back."""
+    older = hidden_name(target, is_older=True)
+    os.rename(target, older)
+    try:
+        os.rename(temporary, target)
+    except OSError:
+        os.rename(older, target)
+        raise
+    os.rename(older, temporary)
 
 
 def _check_free(target: Path, overwrite: bool) -> None:
@@ -105,11 +124,6 @@ def _check_free(target: Path, overwrite: bool) -> None:
 def _real(path: str | os.PathLike[str]) -> Path:
     """The place itself where the path is a link, so that a link stays one."""
     return Path(os.path.realpath(path))
-
-
-def _beside(target: Path) -> Path:
-    """A new hidden name in the same folder with the same suffix, which some writers go by."""
-    return target.with_name(f".{secrets.token_hex(6)}-{target.name}")
 
 
 def _make(folder: Path, target: Path) -> None:

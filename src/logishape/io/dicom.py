@@ -8,6 +8,7 @@ import numpy as np
 from logishape.core.errors import InputError
 from logishape.io.dicom_geometry import SAME_PLACE_MM, sort_slices, stack_affine
 from logishape.io.dicom_headers import Slice, is_dicom_file, read_folder, read_slices
+from logishape.io.dicom_limits import can_hold
 from logishape.io.dicom_pixels import read_pixels
 from logishape.io.dicom_series import FEWEST_SLICES, choose, make_stacks
 from logishape.io.grids import check_axes
@@ -52,6 +53,7 @@ def read_dicom_file(path: Path, series: str | None = None) -> FileImage:
 
 def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
     chosen, notes, listing = choose(make_stacks(slices), series)
+    _check_room(chosen.slices)
     single, duplicate_notes = _drop_duplicates(sort_slices(chosen.slices))
     if len(single) < FEWEST_SLICES:
         raise InputError(
@@ -64,6 +66,18 @@ def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
     for k, pixels in enumerate(read_pixels(single)):
         data[:, :, k] = pixels.T
     return FileImage(data, affine, (*notes, *duplicate_notes, *place_notes, *_value_notes(single)), listing)
+
+
+def _check_room(slices: Sequence[Slice]) -> None:
+    """An error, before any memory is taken, where the files cannot hold the pixels their headers describe."""
+    first = slices[0]
+    num_voxels = first.rows * first.columns * len(slices)
+    num_bytes = sum(path.stat().st_size for path in {piece.path for piece in slices})
+    if not can_hold(num_voxels, num_bytes, any(piece.is_packed for piece in slices)):
+        raise InputError(
+            f"the series describes {first.columns} x {first.rows} x {len(slices)} voxels, which its {num_bytes} "
+            "bytes cannot hold or memory should not, so it is truncated or corrupt; copy or export it again."
+        )
 
 
 def _drop_duplicates(levels: list[list[Slice]]) -> tuple[list[Slice], tuple[str, ...]]:

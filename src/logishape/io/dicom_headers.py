@@ -7,6 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logishape.io.dicom_limits import check_inflation
+
 if TYPE_CHECKING:
     from pydicom import Dataset
 
@@ -31,6 +33,7 @@ _TAGS = [
     "SeriesInstanceUID",
     "SharedFunctionalGroupsSequence",
 ]
+_MOST_FRAMES = 1 << 16
 _SECONDARY_CAPTURE = "1.2.840.10008.5.1.4.1.1.7"
 
 
@@ -102,10 +105,13 @@ def read_slices(path: Path) -> list[Slice]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pydicom complains of values that we check ourselves
+        check_inflation(path)
         header = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=_TAGS)
         if "Rows" not in header and "SeriesInstanceUID" in header and header.get("Modality") != "CT":
             return []  # a report, a plan, a presentation
         num_frames = int(header.get("NumberOfFrames") or 1)
+        if not 1 <= num_frames <= _MOST_FRAMES:
+            raise ValueError(num_frames)
         groups = list(header.get("PerFrameFunctionalGroupsSequence") or [])
         if num_frames == 1 and not groups:
             return [_make_slice(path, None, header, [header])]

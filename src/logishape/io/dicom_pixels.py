@@ -9,6 +9,7 @@ import numpy as np
 
 from logishape.core.errors import InputError
 from logishape.io.dicom_headers import Slice
+from logishape.io.dicom_limits import is_size_honest
 
 
 def read_pixels(pieces: Sequence[Slice]) -> Iterator[np.ndarray]:
@@ -16,7 +17,7 @@ def read_pixels(pieces: Sequence[Slice]) -> Iterator[np.ndarray]:
     for path, group in itertools.groupby(pieces, key=lambda piece: piece.path):
         same_file = list(group)
         if same_file[0].is_packed:
-            _check_whole(path, same_file[0])
+            _check_whole(path, same_file[0], len(same_file))
         if same_file[0].frame is None:
             for piece in same_file:
                 yield _read_file(piece)
@@ -79,15 +80,20 @@ def _checked(values: np.ndarray, piece: Slice) -> np.ndarray:
     return values
 
 
-def _check_whole(path: Path, piece: Slice) -> None:
-    """An error where compressed pixels end before their end mark; decoders would fill the rest with something."""
+def _check_whole(path: Path, piece: Slice, num_frames: int) -> None:
+    """An error where packed pixels end before their end mark, which decoders would fill, or claim another size."""
     import pydicom
+    from pydicom.encaps import generate_frames
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("error", message="End of file reached")
-            pydicom.dcmread(path, specific_tags=["PixelData"])
+            header = pydicom.dcmread(path, specific_tags=["PixelData"])
+            if header.file_meta.TransferSyntaxUID.is_encapsulated:
+                frames = generate_frames(header.PixelData, number_of_frames=num_frames)
+                if not all(is_size_honest(frame, piece.rows, piece.columns) for frame in frames):
+                    raise ValueError("size")
     except Exception as error:  # a damaged file can fail in any way
         raise _unreadable(piece) from error
 

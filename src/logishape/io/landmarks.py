@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from logishape.core.errors import InputError
+from logishape.io.json_files import plain, read_json, read_text
 
 _SIGNS = {"RAS": (1, 1, 1), "0": (1, 1, 1), "LPS": (-1, -1, 1), "1": (-1, -1, 1)}  # Slicer once wrote numbers
 _FCSV_COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
@@ -32,22 +32,12 @@ def read_landmarks(path: str | os.PathLike[str]) -> NamedPoints:
         raise InputError(f"there is no landmark file {path}; check the path.")
     if not path.name.lower().endswith((".json", ".fcsv")):
         raise InputError(f"{path.name} is no landmark file that is read; give .json, .mrk.json or .fcsv.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path} could not be read ({error.strerror}); check that it may be opened.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path.name} should be text but is not; export the landmarks again.") from error
     if path.name.lower().endswith(".fcsv"):
-        return NamedPoints(_collect(_parse_fcsv(text, path.name), path.name))
-    return _parse_json(text, path.name)
+        return NamedPoints(_collect(_parse_fcsv(read_text(path, "a list of landmarks"), path.name), path.name))
+    return _parse_json(read_json(path, "a list of landmarks"), path.name)
 
 
-def _parse_json(text: str, name: str) -> NamedPoints:
-    try:
-        content = json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, name))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{name} should be JSON but cannot be parsed; export the landmarks again.") from error
+def _parse_json(content: Any, name: str) -> NamedPoints:
     if isinstance(content, dict) and "markups" in content:
         return NamedPoints(_collect(_parse_markups(content["markups"], name), name))
     if isinstance(content, dict) and isinstance(content.get("landmarks_ras_mm"), dict):
@@ -57,15 +47,6 @@ def _parse_json(text: str, name: str) -> NamedPoints:
         f"{name} should name its points under landmarks_ras_mm (RAS, millimetres) or be a Slicer markup, but is "
         "neither; rename the key once space and unit are sure."
     )
-
-
-def _without_repeats(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
-    """A JSON object, whose names must differ; plain parsing would keep the last of two silently."""
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InputError(f"{name} should have each name once but '{key[:40]}' is there twice; rename one.")
-    return dict(pairs)
 
 
 def _parse_markups(markups: Any, name: str) -> list[tuple[str, Any]]:
@@ -87,7 +68,7 @@ def _parse_markups(markups: Any, name: str) -> list[tuple[str, Any]]:
 def _check_units(units: Any, name: str) -> None:
     for unit in [units] if isinstance(units, str) else units:
         if str(unit).lower() not in _MILLIMETRES:
-            raise InputError(f"{name} should measure in mm but its unit is '{str(unit)[:20]}'; convert it.")
+            raise InputError(f"{name} should measure in mm but its unit is '{plain(unit, 20)}'; convert it.")
 
 
 def _parse_fcsv(text: str, name: str) -> list[tuple[str, Any]]:
@@ -104,18 +85,25 @@ def _parse_fcsv(text: str, name: str) -> list[tuple[str, Any]]:
             rows.append(line)
     signs = _signs(system, name)
     if not {"x", "y", "z", "label"} <= set(columns):
-        raise InputError(f"{name} should have the columns label, x, y and z but has {', '.join(columns)[:80]}.")
+        raise InputError(f"{name} should have the columns label, x, y and z but has {plain(', '.join(columns), 80)}.")
     found: list[tuple[str, Any]] = []
-    for row in csv.reader(rows):
+    for row in _rows(rows, name):
         entry = dict(zip(columns, row, strict=False))
         position = _numbers([entry.get(axis) for axis in "xyz"], is_text=True)
         found.append((entry.get("label", ""), position and [s * x for s, x in zip(signs, position, strict=True)]))
     return found
 
 
+def _rows(lines: list[str], name: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines))
+    except csv.Error as error:
+        raise InputError(f"{name} should be a table of points but cannot be parsed; export it again.") from error
+
+
 def _signs(system: Any, name: str) -> tuple[int, int, int]:
     if str(system).upper() not in _SIGNS:
-        found = "does not say" if system is None else f"says '{str(system)[:20]}'"
+        found = "does not say" if system is None else f"says '{plain(system, 20)}'"
         raise InputError(
             f"{name} should say that its coordinate system is LPS or RAS but {found}; save it again from Slicer."
         )
@@ -144,10 +132,12 @@ def _collect(pairs: Iterable[tuple[str, Any]], name: str) -> dict[str, np.ndarra
         if not label:
             raise InputError(f"{name} should give every point a label but one has none; name it.")
         if label in points:
-            raise InputError(f"{name} should have each label once but '{label[:40]}' is there twice; rename one.")
+            raise InputError(
+                f"{name} should have each label once but '{plain(label, 40)}' is there twice; rename one."
+            )
         if numbers is None or not np.all(np.isfinite(numbers)):
             raise InputError(
-                f"{name} should give '{label[:40]}' three finite numbers (mm) but does not; place the point again."
+                f"{name} should give '{plain(label, 40)}' three finite numbers (mm) but does not; place it again."
             )
         points[label] = np.array(numbers)
     if not points:
@@ -163,4 +153,4 @@ def _side(side: Any, name: str) -> Literal["left", "right"] | None:
             return "left"
         case "right":
             return "right"
-    raise InputError(f"{name} should give the side as left or right but gives '{str(side)[:20]}'; correct it.")
+    raise InputError(f"{name} should give the side as left or right but gives '{plain(side, 20)}'; correct it.")

@@ -8,7 +8,8 @@ import numpy as np
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 from logishape.io.grids import check_axes, describe_shear, is_orthogonal, lps_to_ras, make_affine, spatial_shape
-from logishape.io.payload import FileImage, Layout, check_length, inflated_pieces, pieces, read_values
+from logishape.io.json_files import plain
+from logishape.io.payload import FileImage, Layout, check_length, data_file, inflated_pieces, pieces, read_values
 
 _TYPES = {
     "MET_CHAR": "i1",
@@ -23,7 +24,7 @@ _TYPES = {
     "MET_DOUBLE": "f8",
 }
 _TRUE = ("true", "t", "1")
-_LONGEST_LINE = 1 << 16
+_LONGEST_LINE, _LONGEST_HEADER = 1 << 16, 1 << 22
 
 
 def read_metaimage(path: Path) -> FileImage:
@@ -80,7 +81,7 @@ def _text(numbers: np.ndarray) -> str:
 def _read_fields(stream: BinaryIO, name: str) -> dict[str, str]:
     """The fields of the header up to the place of the data; the stream then stands behind it."""
     fields: dict[str, str] = {}
-    while line := stream.readline(_LONGEST_LINE):
+    while (line := stream.readline(_LONGEST_LINE)) and stream.tell() < _LONGEST_HEADER:
         key, found, value = line.decode("utf-8", errors="replace").partition("=")
         if not found:
             break
@@ -100,7 +101,7 @@ def _numbers(fields: dict[str, str], keys: tuple[str, ...], name: str, default: 
                 return [float(part) for part in fields[key].split()]
             except ValueError as error:
                 raise InputError(
-                    f"{name} should give numbers as {key} but gives '{fields[key][:60]}'; export it again."
+                    f"{name} should give numbers as {key} but gives '{plain(fields[key], 60)}'; export it again."
                 ) from error
     return default
 
@@ -112,7 +113,7 @@ def _is_true(fields: dict[str, str], key: str, default: bool = False) -> bool:
 def _dtype(fields: dict[str, str], name: str) -> np.dtype:
     kind = fields.get("ElementType", "none")
     if kind not in _TYPES:
-        raise InputError(f"{name} stores values of type {kind[:40]}, which is not read; use MET_SHORT or MET_FLOAT.")
+        raise InputError(f"{name} stores values of type {plain(kind, 40)}, which is not read; use MET_SHORT.")
     is_big = _is_true(fields, "BinaryDataByteOrderMSB", _is_true(fields, "ElementByteOrderMSB"))
     return np.dtype((">" if is_big else "<") + _TYPES[kind])
 
@@ -121,7 +122,7 @@ def _affine(fields: dict[str, str], num_axes: int, name: str) -> tuple[np.ndarra
     notes: list[str] = []
     units = fields.get("DistanceUnits", "mm").lower()
     if units not in ("mm", "?"):
-        raise InputError(f"{name} should measure in mm but its unit is '{units[:20]}'; convert it.")
+        raise InputError(f"{name} should measure in mm but its unit is '{plain(units, 20)}'; convert it.")
     spacing = _numbers(fields, ("ElementSpacing", "ElementSize"), name, [])
     matrix = _numbers(fields, ("TransformMatrix", "Rotation", "Orientation"), name, [])
     origin = _numbers(fields, ("Offset", "Position", "Origin"), name, [])
@@ -150,12 +151,7 @@ def _read_data(
     target = fields["ElementDataFile"]
     if target.upper() == "LOCAL":
         return _read_stream(stream, fields, layout)
-    if not (path.parent / target).is_file():
-        raise InputError(
-            f"{layout.name} keeps its voxels in '{target[:80]}', which is not one file beside it; put the file "
-            "there, or save the image as one .mha."
-        )
-    with (path.parent / target).open("rb") as data_stream:
+    with data_file(path, target).open("rb") as data_stream:
         return _read_stream(data_stream, fields, layout)
 
 

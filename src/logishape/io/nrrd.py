@@ -10,7 +10,17 @@ import numpy as np
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 from logishape.io.grids import check_axes, describe_shear, lps_to_ras, make_affine, spatial_shape, turn
-from logishape.io.payload import FileImage, Layout, check_length, inflated_pieces, pieces, read_values, split
+from logishape.io.json_files import plain
+from logishape.io.payload import (
+    FileImage,
+    Layout,
+    check_length,
+    data_file,
+    inflated_pieces,
+    pieces,
+    read_values,
+    split,
+)
 
 _TYPES = {
     "i1": ("signed char", "int8", "int8_t"),
@@ -31,7 +41,8 @@ _SPACES = {  # signs that take the axes of a space to RAS
 }
 _ENCODINGS = {"raw": False, "gzip": True, "gz": True}
 _WRITTEN_TYPES = {"u1": "uint8", "i2": "int16", "f4": "float"}
-_LONGEST_LINE = 1 << 16
+_LONGEST_LINE, _LONGEST_HEADER = 1 << 16, 1 << 22
+_FARTHEST = 1 << 28  # bytes that stand before the voxels in a stream
 
 
 def read_nrrd(path: Path) -> FileImage:
@@ -77,7 +88,7 @@ def _read_fields(stream: BinaryIO, name: str) -> dict[str, str]:
     if not re.match(rb"NRRD\d{4}\s*$", stream.readline(16)):
         raise InputError(f"{name} should begin with NRRD and a version but does not; check the file.")
     fields: dict[str, str] = {}
-    while line := stream.readline(_LONGEST_LINE):
+    while (line := stream.readline(_LONGEST_LINE)) and stream.tell() < _LONGEST_HEADER:
         text = line.decode("utf-8", errors="replace").strip()
         if not text:
             return fields
@@ -100,7 +111,9 @@ def _numbers(fields: dict[str, str], key: str, name: str) -> list[float]:
     try:
         return [float(part) for part in text.replace(",", " ").strip("() ").split()]
     except ValueError as error:
-        raise InputError(f"{name} should give numbers as {key} but gives '{text[:60]}'; export it again.") from error
+        raise InputError(
+            f"{name} should give numbers as {key} but gives '{plain(text, 60)}'; export it again."
+        ) from error
 
 
 def _dtype(fields: dict[str, str], name: str) -> np.dtype:
@@ -109,9 +122,11 @@ def _dtype(fields: dict[str, str], name: str) -> np.dtype:
         if text in names:
             order = fields.get("endian", "little").lower()
             if order not in ("little", "big"):
-                raise InputError(f"{name} should be little or big endian but says '{order[:20]}'; export it again.")
+                raise InputError(
+                    f"{name} should be little or big endian but says '{plain(order, 20)}'; export again."
+                )
             return np.dtype((">" if order == "big" else "<") + code)
-    raise InputError(f"{name} stores values of type '{text[:40]}', which is not read; save it as short or float.")
+    raise InputError(f"{name} stores values of type '{plain(text, 40)}', which is not read; save it as short.")
 
 
 def _directions(fields: dict[str, str], num_axes: int, name: str) -> list[np.ndarray | None]:
@@ -126,7 +141,7 @@ def _directions(fields: dict[str, str], num_axes: int, name: str) -> list[np.nda
     if len(found) != num_axes or any(step is not None and step.shape != (3,) for step in found):
         raise InputError(
             f"{name} should give a direction of three numbers for each of {num_axes} axes but gives "
-            f"'{fields['spacedirections'][:80]}'; export it as one 3D image."
+            f"'{plain(fields['spacedirections'], 80)}'; export it as one 3D image."
         )
     return found
 
@@ -136,8 +151,8 @@ def _check_one_number(fields: dict[str, str], sizes: tuple[int, ...], name: str)
     for kind, size in zip(kinds, sizes, strict=False):
         if size > 1 and kind not in ("domain", "space", "time", "none", "stub", "scalar", "???"):
             raise InputError(
-                f"{name} should hold one number a voxel but has an axis of kind '{kind[:30]}' with {size} entries; "
-                "save one component on its own."
+                f"{name} should hold one number a voxel but has an axis of kind '{plain(kind, 30)}' with {size} "
+                "entries; save one component on its own."
             )
 
 
@@ -145,7 +160,9 @@ def _affine(fields: dict[str, str], steps: list | None, name: str) -> tuple[np.n
     notes: list[str] = []
     units = set(fields.get("spaceunits", "").lower().replace('"', " ").split())
     if units - {"mm", "millimeter", "millimeters", "millimetre", "millimetres"}:
-        raise InputError(f"{name} should measure in mm but its units are {', '.join(sorted(units))}; convert it.")
+        raise InputError(
+            f"{name} should measure in mm but its units are {plain(', '.join(sorted(units)), 60)}; convert."
+        )
     if steps is None:
         spacings = _numbers(fields, "spacings", name)[:3] if "spacings" in fields else [1.0] * 3
         steps = list(np.diag(spacings)) if len(spacings) == 3 else [np.zeros(3)] * 3
@@ -173,16 +190,12 @@ def _read_data(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     encoding = _field(fields, "encoding", layout.name).lower()
     if encoding not in _ENCODINGS:
-        raise InputError(f"{layout.name} has the encoding '{encoding[:20]}', which is not read; save it raw or gzip.")
+        raise InputError(
+            f"{layout.name} has the encoding '{plain(encoding, 20)}', which is not read; use raw or gzip."
+        )
     if "datafile" not in fields:
         return _read_stream(stream, fields, layout, _ENCODINGS[encoding])
-    target = path.parent / fields["datafile"]
-    if not target.is_file():
-        raise InputError(
-            f"{layout.name} keeps its voxels in '{fields['datafile'][:80]}', which is not one file beside it; put "
-            "the file there, or save the image as one .nrrd."
-        )
-    with target.open("rb") as data_stream:
+    with data_file(path, fields["datafile"]).open("rb") as data_stream:
         return _read_stream(data_stream, fields, layout, _ENCODINGS[encoding])
 
 
@@ -190,8 +203,11 @@ def _read_stream(
     stream: BinaryIO, fields: dict[str, str], layout: Layout, is_compressed: bool
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     for _ in range(int(fields.get("lineskip", 0))):
-        stream.readline(_LONGEST_LINE)
+        if not stream.readline(_LONGEST_LINE):
+            break
     begin, skip = stream.tell(), int(fields.get("byteskip", 0))
+    if skip > _FARTHEST:
+        raise InputError(f"{layout.name} says its voxels begin at byte {skip:g}, which cannot be; it is corrupt.")
     end = stream.seek(0, 2)
     if skip == -1 and not is_compressed:  # the voxels are the last bytes of the file
         begin, skip = max(begin, end - layout.num_bytes), 0

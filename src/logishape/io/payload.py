@@ -5,13 +5,18 @@ import itertools
 import math
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from logishape.core.errors import InputError
+from logishape.io.json_files import plain
 
 PIECE = 1 << 22  # bytes held at a time
+_SIP = 1 << 15  # compressed bytes fed at a time: what a member leaves over is copied for the next one
+_MOST_VOXELS = 1 << 30  # 4 GiB in single precision
+_MOST_EXTRA = 1 << 26  # bytes after the last voxel that are read to reach the checksum
 LARGEST_RATIO = 1100  # deflate packs at most 1032 bytes into one; a header that asks for more is wrong
 
 
@@ -53,7 +58,7 @@ def inflated_pieces(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """The rest of a gzip or zlib stream, decompressed in pieces, with every checksum verified."""
     engine = zlib.decompressobj(zlib.MAX_WBITS + 32)  # finds out itself whether this is gzip or zlib
     try:
-        for piece in pieces(stream):
+        for piece in iter(lambda: stream.read(_SIP), b""):
             while piece:
                 if engine.eof:  # a gzip file may hold several members, and zeros after the last
                     piece = piece.lstrip(b"\0")
@@ -90,6 +95,11 @@ def check_length(layout: Layout, num_available: int, is_compressed: bool) -> Non
     """An error, before any memory is taken, where the file cannot hold the image its header describes."""
     if num_available * (LARGEST_RATIO if is_compressed else 1) < layout.num_bytes:
         raise _too_short(layout, num_available, "compressed " if is_compressed else "")
+    if math.prod(layout.shape) > _MOST_VOXELS:
+        raise InputError(
+            f"{layout.name} should have {_MOST_VOXELS} voxels at most but has {math.prod(layout.shape)}; crop it to "
+            "the temporal bones."
+        )
 
 
 def read_values(stream: Iterator[bytes], layout: Layout) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -98,6 +108,11 @@ def read_values(stream: Iterator[bytes], layout: Layout) -> tuple[np.ndarray, tu
     num_filled, num_seen, rest = 0, 0, b""
     for piece in stream:
         num_seen += len(piece)
+        if num_seen > layout.num_bytes + _MOST_EXTRA:
+            raise InputError(
+                f"{layout.name} goes on long after the {layout.num_bytes} bytes of its image, so it is corrupt; copy "
+                "or export it again."
+            )
         if num_filled == values.size:
             continue  # read on: the checksum stands at the end
         piece = rest + piece
@@ -110,6 +125,18 @@ def read_values(stream: Iterator[bytes], layout: Layout) -> tuple[np.ndarray, tu
     num_extra = num_seen - layout.num_bytes
     notes = (f"Bytes after the last voxel, ignored: {num_extra}.",) if num_extra else ()
     return values.reshape(layout.shape, order="F"), notes
+
+
+def data_file(header: Path, text: str) -> Path:
+    """The plain file beside a header that the header names; a name that leads elsewhere is not followed."""
+    target = header.parent / text
+    is_beside = text not in ("", ".", "..") and Path(text).name == text and "\\" not in text and "\0" not in text
+    if not is_beside or not target.is_file() or target.resolve().parent != header.parent.resolve():
+        raise InputError(
+            f"{header.name} keeps its voxels in '{plain(text, 80)}', which is not one file beside it; put the file "
+            "there, or save the image as one file."
+        )
+    return target
 
 
 def _convert(stored: np.ndarray, layout: Layout, out: np.ndarray) -> None:

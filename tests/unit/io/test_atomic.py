@@ -3,10 +3,14 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from logishape.io import atomic, atomic_file, atomic_folder, check_writable
+from logishape.io import atomic, atomic_file, atomic_folder, check_writable, remove_folder
+from logishape.io.exchange import exchange
+from logishape.io.leftovers import hidden_name
 from tests.unit.io.samples import refused
 
 
@@ -117,10 +121,85 @@ def test_when_the_swap_fails_the_older_folder_is_back(tmp_path, monkeypatch):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         rename(source, target)
 
+    monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     monkeypatch.setattr(atomic.os, "rename", fail_second)
     with refused("left", os.strerror(errno.EIO)), atomic_folder(path, overwrite=True) as temporary:
         (temporary / "new.txt").write_text("new")
     assert listing(tmp_path) == ["left", "left/old.txt"]
+
+
+@pytest.mark.parametrize("is_able", [True, False])
+def test_a_swap_in_one_step_or_two(tmp_path, monkeypatch, is_able):
+    path = tmp_path / "left"
+    path.mkdir()
+    (path / "old.txt").write_text("old")
+    if not is_able:
+        monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
+    with atomic_folder(path, overwrite=True) as temporary:
+        (temporary / "new.txt").write_text("new")
+    assert listing(tmp_path) == ["left", "left/new.txt"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two names in one step here")
+def test_names_are_exchanged(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("")
+    if not exchange(tmp_path / "one", tmp_path / "other"):
+        pytest.skip("this file system cannot exchange names")
+    assert listing(tmp_path) == ["one", "one/other", "other", "other/one"]
+    with pytest.raises(FileNotFoundError):
+        exchange(tmp_path / "one", tmp_path / "missing")
+
+
+def dead_process():
+    """The number of a process that has ended."""
+    return subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True).stdout.strip()
+
+
+def left_by(target, process, is_older=False):
+    """What a process would have left beside a target."""
+    ours = hidden_name(target, is_older)
+    path = ours.with_name(ours.name.replace(f"-{os.getpid()}-", f"-{int(process)}-", 1))
+    path.mkdir()
+    (path / "a.txt").write_text("half")
+    return path
+
+
+def test_what_a_killed_run_left_is_swept(tmp_path):
+    process = dead_process()
+    path = tmp_path / "left"
+    left_by(path, process)
+    kept = [left_by(path, os.getpid()), left_by(tmp_path / "right", process), tmp_path / ".hidden-left"]
+    kept[-1].mkdir()
+    with atomic_folder(path) as temporary:
+        (temporary / "new.txt").write_text("new")
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, path])
+    link = left_by(tmp_path / "ct.nii", process)
+    (link / "a.txt").unlink()
+    link.rmdir()
+    link.symlink_to(path)
+    with atomic_file(tmp_path / "ct.nii") as temporary:
+        temporary.write_text("new")
+    assert not link.is_symlink()
+    assert listing(path) == ["new.txt"]
+
+
+def test_an_older_result_without_a_name_comes_back(tmp_path):
+    path = tmp_path / "left"
+    left_by(path, dead_process(), is_older=True)
+    with refused("left", "exists"), atomic_folder(path):
+        pytest.fail("the block should not begin")
+    assert listing(tmp_path) == ["left", "left/a.txt"]
+
+
+def test_a_folder_is_taken_away(tmp_path):
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "a.txt").write_text("")
+    remove_folder(tmp_path / "left")
+    assert listing(tmp_path) == []
+    with refused("left"):
+        remove_folder(tmp_path / "left")
 
 
 def test_places_that_cannot_become_a_folder(tmp_path, monkeypatch):

@@ -1,0 +1,298 @@
+"""Every reader against damaged files: truncated, bits flipped, spliced, numbers replaced.
+
+    python benchmarks/fuzz.py [--tries 10000] [--seed 0] [--quick]
+
+Each try damages one file of a small intact case and reads it. It must be read, or refused by one sentence: no other
+exception, no more than 10 s, no more than 2 GB (the limit of the process's memory). The tries run in a worker, so
+that a crash or a hang is seen, and told with the number that repeats it (--only K).
+"""
+
+import argparse
+import io
+import multiprocessing
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.unit.io.dicom_files import AFFINE, ct, make_series, save
+
+from logishape.cochlea.calibration import DEFAULT_FILE, load_calibration
+from logishape.cochlea.result import FORMAT, VERSION
+from logishape.core.errors import LogishapeError
+from logishape.core.volume import Volume
+from logishape.io import read_landmarks, read_mask, read_result, read_scan, read_stl, write_stl, write_volume
+
+MOST_SECONDS, MOST_BYTES = 10, 2 << 30
+NUMBERS = [b"0", b"-1", b"nan", b"inf", b"1e308", b"99999999999999999999", b"4294967295", b"65535", b"1e-320"]
+WORDS = [b"\xff" * 4, b"\0" * 8, b"\x7f\xff\xff\xff", b"../../etc/passwd", b"[" * 20000, b"\n", b'"', b"\r\n\r\n"]
+
+
+class Subject(NamedTuple):
+    """An intact case: its files, the one or ones that are damaged, and how it is read."""
+
+    files: dict[str, bytes]
+    damaged: tuple[str, ...]
+    read: Callable[[Path], Any]
+
+
+def subjects() -> dict[str, Subject]:
+    """All readers with a small file for each."""
+    volume = Volume(ct().data.astype(np.int16), AFFINE)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        found = {}
+        for name in ("ct.nii", "ct.nii.gz", "ct.nrrd", "ct.mha"):
+            write_volume(folder / name, volume)
+            found[name] = _single(folder / name, read_scan)
+        write_volume(folder / "raw.nrrd", volume, compress=False)
+        write_volume(folder / "raw.mha", volume, compress=False)
+        found["raw.nrrd"] = _single(folder / "raw.nrrd", read_scan)
+        found["raw.mha"] = _single(folder / "raw.mha", read_scan)
+        found["ct.nhdr"] = _detached(folder / "raw.nrrd", b"\n\n", b"\ndata file: ct.raw\n\n", "ct.nhdr")
+        found["ct.mhd"] = _detached(folder / "raw.mha", b"LOCAL\n", b"ct.raw\n", "ct.mhd")
+        write_volume(folder / "mask.nii.gz", volume.with_data((volume.data > 300).astype(np.uint8)))
+        found["mask.nii.gz"] = _single(folder / "mask.nii.gz", read_mask)
+        write_stl(folder / "a.stl", np.eye(3), np.array([[0, 1, 2]]))
+        found["a.stl"] = _single(folder / "a.stl", read_stl)
+        found |= _dicom(folder, volume) | _texts(folder)
+        found["result"] = _result(folder / "result", volume)
+    return found
+
+
+def _single(path: Path, read: Callable[[Path], Any]) -> Subject:
+    return Subject({path.name: path.read_bytes()}, (path.name,), lambda place: read(place / path.name))
+
+
+def _detached(path: Path, end: bytes, replaced: bytes, name: str) -> Subject:
+    head, _, data = path.read_bytes().partition(end)
+    return Subject({name: head + replaced, "ct.raw": data}, (name, "ct.raw"), lambda place: read_scan(place / name))
+
+
+def _dicom(folder: Path, volume: Volume) -> dict[str, Subject]:
+    """A series as it is, deflated, run-length encoded and as JPEG 2000, and the first in a zip."""
+    from pydicom.uid import DeflatedExplicitVRLittleEndian, JPEG2000Lossless, RLELossless
+
+    found = {}
+    for kind in ("plain", "deflated", "rle", "jpeg"):
+        series = make_series(volume)
+        for piece in series:
+            if kind == "rle":
+                piece.compress(RLELossless)
+            elif kind == "deflated":
+                piece.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+            elif kind == "jpeg":
+                _pack_jpeg(piece, JPEG2000Lossless)
+        files = {path.name: path.read_bytes() for path in sorted(save(folder / kind, series).iterdir())}
+        found[f"dicom {kind}"] = Subject(files, tuple(files), read_scan)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in found["dicom plain"].files.items():
+            archive.writestr(name, content)
+    found["ct.zip"] = Subject({"ct.zip": packed.getvalue()}, ("ct.zip",), lambda place: read_scan(place / "ct.zip"))
+    return found
+
+
+def _pack_jpeg(piece: Any, syntax: Any) -> None:
+    from PIL import Image
+    from pydicom.encaps import encapsulate
+
+    stream = io.BytesIO()
+    pixels = np.frombuffer(piece.PixelData, "<u2").reshape(piece.Rows, piece.Columns)
+    Image.fromarray(pixels).save(stream, format="JPEG2000", irreversible=False, no_jp2=True)
+    piece.PixelData = encapsulate([stream.getvalue()])
+    piece["PixelData"].VR = "OB"
+    piece["PixelData"].is_undefined_length = True
+    piece.PixelRepresentation = 0
+    piece.file_meta.TransferSyntaxUID = syntax
+
+
+def _texts(folder: Path) -> dict[str, Subject]:
+    texts = {
+        "marks.json": '{"side": "left", "landmarks_ras_mm": {"apex": [1, 2.5, 3], "base": [4, 5, -6e1]}}',
+        "marks.mrk.json": '{"markups": [{"coordinateSystem": "LPS", "coordinateUnits": "mm", "controlPoints": '
+        '[{"label": "apex", "position": [1, 2, 3], "positionStatus": "defined"}]}]}',
+        "marks.fcsv": "# Markups fiducial file version = 4.11\n# CoordinateSystem = LPS\n# columns = "
+        "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n1,1.5,2,3,0,0,0,1,1,1,0,apex,,\n",
+    }
+    found = {}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        found[name] = _single(folder / name, read_landmarks)
+    found["calibration.json"] = _single(DEFAULT_FILE, load_calibration)
+    return found
+
+
+def _result(folder: Path, volume: Volume) -> Subject:
+    import json
+
+    folder.mkdir()
+    entry = {"value": 1.5, "sd": 0.1, "lower": 1.0, "upper": None}
+    record = {"format": FORMAT, "version": VERSION, "side": "left", "trusted": True, "flags": [], "notes": []}
+    record |= {"status": "converged", "parameters": {"a": entry}, "measurements": {"A": entry, "B": entry}}
+    (folder / "result.json").write_text(json.dumps(record))
+    share = volume.data / np.float32(volume.data.max())
+    for name in ("segmentation", "shape", "probability", "marginal"):
+        data = (share > 0.5).astype(np.uint8) if name in ("segmentation", "shape") else share
+        write_volume(folder / f"{name}.nii.gz", volume.with_data(data))
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return Subject(files, ("result.json", "result.json", *sorted(files)), read_result)
+
+
+def damage(content: bytes, other: bytes, random: np.random.Generator) -> bytes:  # noqa: C901 - a list of injuries
+    """One or several injuries: cut, flipped bits, a run of another file, odd numbers and words, doubled pieces."""
+    for _ in range(int(random.integers(1, 4))):
+        at = int(
+            random.integers(0, min(len(content), 600) if random.random() < 0.6 else len(content)) if content else 0
+        )
+        kind = random.choice(["cut", "bits", "bits", "splice", "number", "word", "double", "drop"])
+        if kind == "cut":
+            content = content[:at]
+        elif kind == "bits" and content:
+            flipped = bytearray(content)
+            for place in np.minimum(at + random.integers(0, 64, random.integers(1, 5)), len(content) - 1):
+                flipped[place] ^= 1 << int(random.integers(8))
+            content = bytes(flipped)
+        elif kind == "splice":
+            begin = int(random.integers(0, len(other)))
+            content = content[:at] + other[begin : begin + int(random.integers(1, 2000))] + content[at:]
+        elif kind == "number":
+            found = list(re.finditer(rb"-?\d[\d.eE+-]*", content[:4096]))
+            if found:
+                chosen = found[int(random.integers(len(found)))]
+                content = content[: chosen.start()] + NUMBERS[random.integers(len(NUMBERS))] + content[chosen.end() :]
+        elif kind == "word":
+            word = WORDS[random.integers(len(WORDS))]
+            keep = at + (len(word) if random.random() < 0.5 else 0)
+            content = content[:at] + word + content[keep:]
+        elif kind == "double":
+            content = content[:at] + content[at : at + int(random.integers(1, 500))] + content[at:]
+        elif kind == "drop":
+            content = content[:at] + content[at + int(random.integers(1, 50)) :]
+    return content
+
+
+def attempt(number: int, seed: int, all_subjects: dict[str, Subject], place: Path) -> tuple[str, str, float]:
+    """One try: the subject's name; "read", "refused" or what went wrong; and its seconds."""
+    random = np.random.default_rng([seed, number])
+    names = list(all_subjects)
+    name = names[number % len(names)]
+    subject = all_subjects[name]
+    other = all_subjects[names[random.integers(len(names))]]
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    files = dict(subject.files)
+    all_alike = name.startswith("dicom") and random.random() < 0.5
+    victims = subject.damaged if all_alike else (subject.damaged[random.integers(len(subject.damaged))],)
+    state = random.bit_generator.state
+    for victim in victims:
+        random.bit_generator.state = state  # the same injury to all slices
+        files[victim] = damage(files[victim], next(iter(other.files.values())), random)
+    for key, content in files.items():
+        (place / key).write_bytes(content)
+    began = time.perf_counter()
+    outcome = _outcome(subject, place)
+    return name, outcome, time.perf_counter() - began
+
+
+def _outcome(subject: Subject, place: Path) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            subject.read(place)
+    except LogishapeError as error:
+        text = str(error)
+        is_sentence = text.endswith(".") and text.isprintable() and not re.search(r"[.!?] [A-Z]", text)
+        return "refused" if is_sentence and len(text) < 1000 else f"not one sentence: {text[:300]!r}"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    return "read"
+
+
+def _work(numbers: list[int], seed: int, queue: Any) -> None:
+    most = _address_space() + MOST_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    cases = subjects()
+    with tempfile.TemporaryDirectory() as place:
+        for number in numbers:
+            queue.put(("begin", number))
+            signal.alarm(MOST_SECONDS)  # ends this process
+            found = attempt(number, seed, cases, Path(place) / "case")
+            signal.alarm(0)
+            queue.put(("end", number, *found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+
+
+def _address_space() -> int:
+    """Bytes of address space that the libraries themselves have taken."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def run(numbers: list[int], seed: int) -> list[tuple]:
+    """All tries, in a process of their own that is started again after a crash or a hang."""
+    context, rows, left = multiprocessing.get_context("spawn"), [], list(numbers)
+    while left:
+        queue = context.Queue()
+        worker = context.Process(target=_work, args=(left, seed, queue))
+        worker.start()
+        now = None
+        while worker.is_alive() or not queue.empty():
+            try:
+                message = queue.get(timeout=0.2)
+            except Exception:  # nothing came yet
+                continue
+            now = message[1] if message[0] == "begin" else None
+            if message[0] == "end":
+                rows.append(message[1:])
+                if len(rows) % 1000 == 0:
+                    print(f"  {len(rows)} tries", file=sys.stderr, flush=True)
+        worker.join()
+        if now is not None:
+            rows.append((now, "?", f"the process ended with code {worker.exitcode}", 0.0, 0))
+        elif worker.exitcode:
+            raise RuntimeError(worker.exitcode)
+        done = {row[0] for row in rows}
+        left = [number for number in left if number not in done]
+    return rows
+
+
+def main() -> None:
+    """Prints a table by kind of file, and every try that went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tries", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args()
+    rows = run(chosen.only or list(range(300 if chosen.quick else chosen.tries)), chosen.seed)
+    counts: dict[str, Counter] = {}
+    for _, name, outcome, _, _ in rows:
+        counts.setdefault(name, Counter())[outcome if outcome in ("read", "refused") else "wrong"] += 1
+    print(f"{'file':18}{'tries':>7}{'read':>7}{'refused':>9}{'wrong':>7}{'slowest':>9}")
+    for name, count in counts.items():
+        slowest = max(row[3] for row in rows if row[1] == name)
+        print(f"{name:18}{count.total():7}{count['read']:7}{count['refused']:9}{count['wrong']:7}{slowest:7.2f} s")
+    wrong = [row for row in rows if row[2] not in ("read", "refused")]
+    for row in wrong[:40]:
+        print(f"try {row[0]} ({row[1]}): {row[2]}")
+    peak = max(row[4] for row in rows) / 1024
+    print(f"{len(rows)} tries, {len(wrong)} wrong, slowest {max(row[3] for row in rows):.2f} s, peak {peak:.0f} MB")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
