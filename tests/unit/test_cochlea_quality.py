@@ -232,7 +232,7 @@ def test_the_largest_component_shares_faces():
     ("choice", "pattern"),
     [
         ({"preset": "fast"}, "preset must be"),
-        ({"distance": "mesh"}, "distance must be"),
+        ({"distance": "vtk"}, "distance must be"),
         ({"free": ("colour",)}, "free must be among"),
         ({"reference_length": 0.0}, "reference_length must lie"),
         ({"reference_length": np.nan}, "reference_length must lie"),
