@@ -16,7 +16,7 @@ from logishape.cochlea.surface import Mesh, surface
 from logishape.inference.fit import Fit
 from logishape.posterior import ShapePosterior
 
-FORMAT, VERSION = "logishape result", 1
+FORMAT, VERSION = "logishape result", 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,8 +70,7 @@ class CaseResult:
             "covariance": None if self.posterior is None else np.asarray(self.posterior.covariance).tolist(),
             "posterior": self._posterior(),
             "measurements": {
-                name: {"value": m.value, "lower": m.lower, "upper": m.upper, "level": LEVEL, "unit": m.unit}
-                for name, m in self.measurements.items()
+                name: {**dataclasses.asdict(one), "level": LEVEL} for name, one in self.measurements.items()
             },
             "segmented_volume_mm3": self.labels.volume_mm3(),
             "shape_volume_mm3": self.labels.volume_mm3("shape"),

@@ -11,16 +11,7 @@ from logishape.cochlea.pipeline import Outcome
 from logishape.io import atomic_file
 from logishape.report.montage import montage
 
-WORDS = {
-    "A": "A, diameter of the basal turn from 0 to 180 degrees",
-    "B": "B, diameter across it",
-    "H": "H, height along the axis",
-    "duct_length_organ_of_corti": "Duct length along the organ of Corti",
-    "duct_length_lateral_wall": "Duct length along the lateral wall",
-    "turns": "Turns",
-    "volume": "Volume of the fitted shape",
-}
-UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
+UNITS = {"mm": "mm", "mm3": "mm³", "1": "", "degree": "°", "Hz": "Hz"}
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Cochlea, {{ r.side }} ear</title><style>
@@ -45,7 +36,7 @@ img { width: 100%; height: auto; background: black; }
 <h2>Measurements</h2>
 <table><tr><th></th><th>value</th><th>90 % interval</th></tr>
 <tr><td>Segmented volume</td><td>{{ '%.1f' % r.segmented_volume_mm3 }} mm³</td><td></td></tr>
-{% for name, m in r.measurements.items() %}<tr><td>{{ words[name] }}</td>
+{% for name, m in r.measurements.items() %}{% if main is none or quantities[name].is_main %}<tr><td>{{ quantities[name].words }}</td>
 <td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td>
 <td>{% if m.lower is not none %}{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}{% endif %}</td></tr>
 {% endfor %}</table>
