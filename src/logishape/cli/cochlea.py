@@ -157,6 +157,7 @@ def _plain_name(path: Path) -> str:
 def show_outcome(outcome: Any) -> None:
     """The closing table, the verdict and where the files are."""
     from logishape.cochlea.measurements import QUANTITIES
+    from logishape.cochlea.verdict import HEADLINES
 
     result = outcome.result
     rows = [("Segmented volume", f"{result.labels.volume_mm3():.1f} mm³", "")]
@@ -168,12 +169,11 @@ def show_outcome(outcome: Any) -> None:
     show_table(
         f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "value", "90 % interval"), rows
     )
-    for flag in result.flags:
-        typer.echo(("Do not trust this result: " if flag.is_serious else "Note: ") + flag.message)
+    typer.echo(HEADLINES[result.verdict])
+    for flag in sorted(result.flags, key=lambda one: not one.is_serious):
+        typer.echo(f"  - {flag.message}")
     if result.is_trusted:
-        typer.echo(
-            "No quality check failed. Intervals hold the fitted model for true; their coverage on CT is not tested."
-        )
+        typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
     typer.echo(f"Results in {outcome.folder}; open report.html there. Research use only; not a medical device.")
 
 

@@ -19,9 +19,7 @@ ROWS = 32  # rows of parameters in one call: any number of draws takes the same 
 _SLACK = 1e-9
 
 
-def insertion_depth(
-    cochlea: Cochlea, theta: object, *, angle_degrees: object, along: Along = "lateral_wall"
-) -> np.ndarray:
+def insertion_depth(cochlea: Cochlea, theta: Any, *, angle_degrees: Any, along: Along = "lateral_wall") -> np.ndarray:
     """Millimetres from the round window to an insertion angle, along one of the paths that `path` knows.
 
     `theta` is one vector of parameters or a row for each draw; the answer has a row for each, and a column for each
@@ -33,9 +31,7 @@ def insertion_depth(
     return _shaped(_look_up(np.degrees(table[:, 0]), table[:, 1], angles), theta, angle_degrees)
 
 
-def insertion_angle(
-    cochlea: Cochlea, theta: object, *, depth_mm: object, along: Along = "lateral_wall"
-) -> np.ndarray:
+def insertion_angle(cochlea: Cochlea, theta: Any, *, depth_mm: Any, along: Along = "lateral_wall") -> np.ndarray:
     """The insertion angle (degrees) at a depth in millimetres: `insertion_depth` the other way round."""
     rows, depths = _rows(cochlea, theta), _wanted(depth_mm, "the insertion depth", "mm")
     table = _tables(cochlea, rows, along)
@@ -45,10 +41,10 @@ def insertion_angle(
 
 def frequency(
     cochlea: Cochlea,
-    theta: object,
+    theta: Any,
     *,
-    angle_degrees: object = None,
-    depth_mm: object = None,
+    angle_degrees: Any = None,
+    depth_mm: Any = None,
     along: Along = "lateral_wall",
 ) -> np.ndarray:
     """The frequency (Hz) that is heard at an angle, or at a depth along one of the paths, by Greenwood's formula.
@@ -108,7 +104,7 @@ def _duct_tables(cochlea: Cochlea, thetas: Float[AnyArray, "s p"], share: AnyArr
     return jax.vmap(lambda theta: duct_table(cochlea.form(theta), share))(thetas)
 
 
-def _rows(cochlea: Cochlea, theta: object) -> np.ndarray:
+def _rows(cochlea: Cochlea, theta: Any) -> np.ndarray:
     """One row for each vector of parameters, all of them in their box."""
     values = as_numbers(theta, "the parameters")
     if values.ndim not in (1, 2) or not values.size:
@@ -130,13 +126,15 @@ def _check_within(reach: np.ndarray, wanted: np.ndarray, name: str, unit: str) -
     last = float(reach[:, -1].min())
     for value in wanted:
         if not -_SLACK <= value <= last + _SLACK:
-            raise InputError(f"{name} must lie from 0 to the duct's end, {last:.1f} {unit}, but is {value:g}; check it.")
+            raise InputError(
+                f"{name} must lie from 0 to the duct's end, {last:.1f} {unit}, but is {value:g}; check it."
+            )
 
 
 def _look_up(x: np.ndarray, y: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.stack([np.interp(wanted, one, other) for one, other in zip(x, y, strict=True)])
 
 
-def _shaped(found: np.ndarray, theta: object, wanted: object) -> np.ndarray:
+def _shaped(found: np.ndarray, theta: Any, wanted: Any) -> np.ndarray:
     """Without the axes that were not given: that of draws, that of several angles."""
     return found.reshape(np.shape(theta)[:-1] + np.shape(wanted))

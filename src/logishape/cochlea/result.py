@@ -10,9 +10,10 @@ from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.measurements import LEVEL, Measurement
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.quality import Flag
 from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.signs import Signs
 from logishape.cochlea.surface import Mesh, surface
+from logishape.cochlea.verdict import Flag, Verdict, verdict_of
 from logishape.inference.fit import Fit
 from logishape.posterior import ShapePosterior
 
@@ -26,6 +27,7 @@ class CaseResult:
     cochlea: the shape in the world, `fit.state.theta` its parameters. posterior: of them, None if there is none.
     cut: the frame in which the cut to the vestibule was made. log_joints: what each start reached.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
+    signs: the numbers behind them.
     notes: what was done differently from what was asked, in sentences.
     """
 
@@ -39,6 +41,7 @@ class CaseResult:
     labels: Labels
     measurements: dict[str, Measurement]
     flags: tuple[Flag, ...]
+    signs: Signs
     notes: tuple[str, ...]
     options: SegmentOptions
 
@@ -48,9 +51,14 @@ class CaseResult:
         return np.asarray(self.fit.state.theta)
 
     @property
+    def verdict(self) -> Verdict:
+        """Good, to be checked, or not to be used; the flags say why."""
+        return verdict_of(self.flags)
+
+    @property
     def is_trusted(self) -> bool:
         """Whether no serious flag was raised."""
-        return not any(flag.is_serious for flag in self.flags)
+        return self.verdict != "do not use"
 
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""
@@ -63,7 +71,9 @@ class CaseResult:
             "version": VERSION,
             "side": self.side,
             "trusted": self.is_trusted,
+            "verdict": self.verdict,
             "flags": [dataclasses.asdict(flag) for flag in self.flags],
+            "quality": dataclasses.asdict(self.signs),
             "notes": list(self.notes),
             "status": self.fit.status.name.lower(),
             "parameters": self._parameters(),

@@ -24,6 +24,7 @@ from logishape.metrics.surface_distance import boundary, surface_distances
 NUM_COMPONENTS, NUM_BINS = 7, 256
 BAND_MM = 1.2
 _EM_STEPS, _FIELD_STEPS, _SETTLED = 60, 100, 1e-3
+Pairs = list[tuple[tuple[slice, ...], tuple[slice, ...], np.ndarray]]
 _FLOOR = 1e-6  # of the probabilities that intensities give: log odds stay finite
 
 
@@ -32,8 +33,8 @@ def average_surface_error(
 ) -> float | None:
     """Mean distance (mm) from the mask's border to that of the image's own mask in the band around it.
 
-    `axes` is as in `surface_distances`. What lies outside `region` is unknown: it is not looked at, and faces that the
-    region cuts are no border. None if either mask has no border: there is nothing to measure.
+    `axes` is as in `surface_distances`. What lies outside `region` is unknown: it is not looked at, and faces that
+    it cuts are no border. None if either mask has no border: there is nothing to measure.
     """
     inside = as_mask(mask, "the mask")
     if inside.shape != np.shape(image):
@@ -88,16 +89,9 @@ def _fitted_log_prob(middles: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 @eqx.filter_jit
 def _run_em(start: StudentMixture, middles: Float[AnyArray, " n"], counts: Float[AnyArray, " n"]) -> jax.Array:
-    found = jax.lax.fori_loop(0, _EM_STEPS, lambda _, mixture: _step(mixture, middles, counts), _arrays(start))
+    begin = jax.tree.map(jnp.asarray, start)
+    found = jax.lax.fori_loop(0, _EM_STEPS, lambda _, mixture: mixture.update(middles, counts), begin)
     return found.log_prob(middles)
-
-
-def _step(mixture: StudentMixture, middles: AnyArray, counts: AnyArray) -> StudentMixture:
-    return mixture.update(middles, counts)
-
-
-def _arrays(mixture: StudentMixture) -> StudentMixture:
-    return jax.tree.map(jnp.asarray, mixture)
 
 
 def smooth_labels(
@@ -121,9 +115,6 @@ def smooth_labels(
         if np.abs(labels - before).max() < _SETTLED:
             break
     return labels
-
-
-Pairs = list[tuple[tuple[slice, ...], tuple[slice, ...], np.ndarray]]
 
 
 def update_field(
