@@ -10,6 +10,7 @@ from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.measurements import LEVEL, Measurement
 from logishape.cochlea.options import SegmentOptions
+from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs
 from logishape.cochlea.surface import Mesh, surface
