@@ -8,15 +8,6 @@ import typer
 
 from logishape.cli.terminal import prepare_jax, show_table, stages
 
-NAMES = {
-    "A": "A, basal diameter",
-    "B": "B, across A",
-    "H": "H, height",
-    "duct_length_organ_of_corti": "Duct length, organ of Corti",
-    "duct_length_lateral_wall": "Duct length, lateral wall",
-    "turns": "Turns",
-    "volume": "Volume of the shape",
-}
 UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
 
 
@@ -183,21 +174,24 @@ def _plain_name(path: Path) -> str:
 
 def show_outcome(outcome: Any) -> None:
     """The closing table, the verdict and where the files are."""
+    from logishape.cochlea.measurements import QUANTITIES
+    from logishape.cochlea.verdict import HEADLINES
+
     result = outcome.result
     rows = [("Segmented volume", f"{result.labels.volume_mm3():.1f} mm³", "")]
     for name, m in result.measurements.items():
-        places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
-        interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
-        rows.append((NAMES[name], f"{m.value:.{places}f} {unit}".strip(), interval))
+        if QUANTITIES[name].is_main:  # all of them are in measurements.csv
+            places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
+            interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
+            rows.append((QUANTITIES[name].words, f"{m.value:.{places}f} {unit}".strip(), interval))
     show_table(
         f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "value", "90 % interval"), rows
     )
-    for flag in result.flags:
-        typer.echo(("Do not trust this result: " if flag.is_serious else "Note: ") + flag.message)
+    typer.echo(HEADLINES[result.verdict])
+    for flag in sorted(result.flags, key=lambda one: not one.is_serious):
+        typer.echo(f"  - {flag.message}")
     if result.is_trusted:
-        typer.echo(
-            "No quality check failed. Intervals hold the fitted model for true; their coverage on CT is not tested."
-        )
+        typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
     typer.echo(f"Results in {outcome.folder}; open report.html there. Research use only; not a medical device.")
 
 

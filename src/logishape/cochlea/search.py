@@ -39,7 +39,7 @@ _SPREAD_MM, _SPREAD_RAD, _SPREAD_SD = 1.5, 0.5, 0.8  # of starts about the prior
 
 
 class Found(NamedTuple):
-    """The fit, what it saw, and the log joint that each start reached."""
+    """The fit, what it saw, the log joint of each start, and whether another one ended where the best did."""
 
     model: Model
     crop: Crop
@@ -47,6 +47,7 @@ class Found(NamedTuple):
     observation: Observation
     fit: Fit
     log_joints: Float[np.ndarray, " s"]
+    starts_agree: bool | None = None
 
     @property
     def theta(self) -> Float[np.ndarray, " p"]:
@@ -100,7 +101,8 @@ def follow(
     # A pose at the border of its box is on the way to something that is not in the crop, however likely that is.
     best = fits[int(np.argmax(np.where(placed, heights, -np.inf) if placed.any() else heights))]
     refined, near = refine(given, crop, found, np.asarray(best.state.theta), options, method)
-    return Found(given, crop, found, near, refined, heights)
+    agree = any(_agree(cochlea, best, other) for other in fits if other is not best) if len(fits) > 1 else None
+    return Found(given, crop, found, near, refined, heights, agree)
 
 
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
