@@ -10,8 +10,8 @@ today. Needs jax, equinox, numpy and scipy.
 clean: as clean as the specimens; found in the image alone. Broken ones: start, a pose 2.5 to 5 mm and 40 to 180
 degrees off, said to be found there; side, the mirror image of the true pose, said to be found there; noise, of 700 to
 2000 HU; cut, a field of view that ends 0.5 to 3 mm from the cochlea's middle; without, a volume that has none,
-searched or, for every other one, with a pose said to be found in its middle. hard: phantoms of varied noise, blur, voxel size
-and form, with landmarks.
+searched or, for every other one, with a pose said to be found in its middle. hard: phantoms of varied noise, blur,
+voxel size and form, with landmarks.
 
 What was settled before any case was run: a result is bad if its Dice is below 0.8, its side is wrong or its middle is
 more than 2 mm off. A case is broken if it was refused or its result is bad; it is caught if it was refused or its
