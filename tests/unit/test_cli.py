@@ -285,7 +285,7 @@ BAD = {
     "output below a file": (below_a_file, "is a file"),
     "output is a file": (onto_a_file, "is a file"),
     "unknown preset": (with_options("--preset", "fast"), "preset must be"),
-    "unknown distance": (with_options("--distance", "mesh"), "distance must be"),
+    "unknown distance": (with_options("--distance", "vtk"), "distance must be"),
     "unknown series": (unknown_series, UID),
     "series of a file": (with_options("--series", "1"), "leave the series out"),
     "few draws": (with_options("--draws", "3"), "num_draws"),

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from logishape.cli import cochlea, demo, evaluate, phantom
+from logishape.cli import cochlea, demo, evaluate, phantom, train_distance
 
 _INTERRUPTED = 130
 app = typer.Typer(
@@ -16,6 +16,7 @@ app.command("cochlea")(cochlea.command)
 app.command("demo")(demo.command)
 app.command("phantom")(phantom.command)
 app.command("evaluate")(evaluate.command)
+app.command("train-distance")(train_distance.command)
 
 
 @app.callback(invoke_without_command=True)

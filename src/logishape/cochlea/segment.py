@@ -8,6 +8,7 @@ import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.checks import check_ct, check_field, check_spacing
+from logishape.cochlea.duct import OF_THE_FIT
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
@@ -45,8 +46,8 @@ class Setting(NamedTuple):
     progress: Progress
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
-        """The shape in a frame, with this calibration and these options; by its level where a mesh is fitted."""
-        distance = "level" if self.options.distance == "mesh" else self.options.distance
+        """The shape in a frame, with this calibration and these options; by its level where that is not fitted."""
+        distance = "level" if self.options.distance in OF_THE_FIT else self.options.distance
         return Cochlea(frame, self.options.free, self.calibration, distance=distance)
 
 
