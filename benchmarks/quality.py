@@ -51,7 +51,7 @@ SIGNS = (
     "likeness",
     "score",
     "margin",
-    "starts",
+    "rival",
     "contrast",
     "surface_error",
     "shape_surface_error",

@@ -1,4 +1,4 @@
-"""The average surface error: its field against loops and a linear solver, its mixtures and distances against truths."""
+"""The average surface error: its field against loops and a linear solver, mixtures and distances against truths."""
 
 import numpy as np
 import pytest

@@ -77,7 +77,7 @@ CT = Volume.from_spacing(np.arange(729.0).reshape(9, 9, 9), 0.4)
 
 def make_signs(likeness=0.9, **choice) -> Signs:
     """Those of a good result but for what is chosen."""
-    good = {"score": 0.85, "margin": 0.25, "contrast": 10.0, "starts_agree": True}
+    good = {"score": 0.85, "margin": 0.25, "contrast": 10.0, "rival_gap": None}
     return Signs(likeness, **(good | {"surface_error_mm": 0.02, "shape_surface_error_mm": 0.1} | choice))
 
 
@@ -197,10 +197,10 @@ def test_a_cochlea_cut_by_the_field_of_view():
     ("choice", "expected"),
     [
         ({"score": 0.9, "margin": 0.1}, {}),
-        ({"score": None, "margin": None, "contrast": None, "starts_agree": None}, {}),
+        ({"score": None, "margin": None, "contrast": None, "rival_gap": 50.0}, {}),
         ({"score": quality.LOW_SCORE - 0.01}, {"score": False}),
         ({"margin": quality.SMALL_MARGIN - 0.01}, {"margin": False}),
-        ({"starts_agree": False}, {"starts": False}),
+        ({"rival_gap": quality.CLOSE_RIVAL - 0.1}, {"rival": False}),
         ({"contrast": quality.LOW_CONTRAST + 0.1}, {}),
         ({"contrast": quality.LOW_CONTRAST - 0.1}, {"contrast": False}),
         ({"contrast": quality.NO_CONTRAST - 0.1}, {"contrast": True}),
@@ -268,11 +268,11 @@ def test_a_field_of_view_that_ends_in_the_cochlea_is_refused():
 
 def test_flags_read_as_sentences():
     bad = make_found(make_fit(ls.Status.OUT_OF_STEPS, theta=odd(9.0)), Intensities("air", 0.0, 300.0, 1.0, 1.0))
-    signs = Signs(0.1, 0.5, 0.0, 0.5, False, None, 0.8)
+    signs = Signs(0.1, 0.5, 0.0, 0.5, 1.0, None, 0.8)
     coarse = Volume(CT.data, np.diag([0.4, 0.5, 0.4, 1.0]))
     raised = find_flags(coarse, bad, None, make_labels(0, 0, 0), measured(1.0), signs)
     names = {"fit", "posterior", "odd_shape", "not_hu", "disagreement", "volume", "turns", "likeness"}
-    names |= {"coarse_voxels", "score", "margin", "contrast", "starts", "surface_error", "shape_surface_error"}
+    names |= {"coarse_voxels", "score", "margin", "contrast", "rival", "surface_error", "shape_surface_error"}
     assert {flag.name for flag in raised} == names
     for flag in raised:
         assert flag.message[0].isupper()
