@@ -406,7 +406,7 @@ def spoilt(where, value) -> Volume:
         (spoilt(slice(None), np.nan), "729 voxels of the CT are not finite"),
         (
             Volume(spoilt((0, 0, 0), 5.0).data, np.diag([0.7, 0.5, 0.7, 1.0])),
-            "4.8 x 4.0 x 4.8 mm; give all its slices",
+            "5.6 x 4.0 x 5.6 mm; give all its slices",
         ),
         (spoilt(slice(None), np.indices((9, 9, 9))[0] % 2), "2 different ones, as masks have"),
         (spoilt(slice(None), np.indices((9, 9, 9)).sum(axis=0) % 15), "15 different ones, as masks have"),
@@ -422,4 +422,4 @@ def test_a_pose_is_a_frame_or_a_point():
     volume = Volume.from_spacing(np.random.default_rng(0).normal(0, 100, (12, 12, 12)), 0.6)
     assert check_ct(volume) is volume
     assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but this is a tuple")
-    assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should cover the cochlea")
+    assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should show the whole cochlea")
