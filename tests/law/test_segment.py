@@ -540,22 +540,39 @@ def test_the_command_prints_what_it_writes(place, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_a_cut_cochlea_is_written_but_not_trusted(view, place, monkeypatch, capsys):
-    """An eighth of it lies outside the CT: exit code 3, and the page says so."""
+@pytest.mark.parametrize("share", [0.125, 0.04])
+def test_a_cut_cochlea_is_refused(view, place, monkeypatch, capsys, share):
+    """Some 10 or 3 mm3 of it lie outside the CT: nothing is fitted and nothing written."""
     marks = place / "phantom" / "right" / "landmarks.json"
     points = np.stack(list(read_landmarks(marks).points.values()))
-    write_volume(place / "cut.nii.gz", cut_off(view.volume, phantom().ear.truth, points, 0.125))
+    write_volume(place / "cut.nii.gz", cut_off(view.volume, phantom().ear.truth, points, share))
     asked = ("cochlea", place / "cut.nii.gz", "-o", place / "cut", "--landmarks", marks, "--draws", 20)
     code, out, err = run_command(monkeypatch, capsys, *asked)
-    assert code == 3, err
-    assert HEADLINES["do not use"] in out
-    written = json.loads((place / "cut" / "right" / "result.json").read_text())
-    assert not written["trusted"]
-    assert "cut_field_of_view" in {flag["name"] for flag in written["flags"]}
-    assert HEADLINES["do not use"] in (place / "cut" / "right" / "report.html").read_text()
+    assert (code, out) == (2, "")
+    assert "the CT should show the whole cochlea" in err
+    assert not (place / "cut").exists()
     # Without landmarks it may not be found at all; nothing that is found is trusted.
     code, _, err = run_command(monkeypatch, capsys, "cochlea", place / "cut.nii.gz", "-o", place / "cut too")
     assert code in (2, 3), err
+
+
+@pytest.mark.slow
+def test_metal_beside_a_cochlea_is_written_but_not_to_be_used(view, place, monkeypatch, capsys):
+    """A ball of 17 mm3 in the bone: exit code 3, and the page says so."""
+    index = np.indices(view.volume.shape).reshape(3, -1).T
+    local = (view.volume.to_world(index) - np.asarray(view.frame.origin)) @ np.asarray(view.frame.axes).T
+    is_metal = np.linalg.norm(local - [5.0, 3.2, 3.6], axis=1) < 1.6
+    data = np.where(is_metal.reshape(view.volume.shape), 20_000, view.volume.data).astype(np.float32)
+    write_volume(place / "metal.nii.gz", view.volume.with_data(data))
+    marks = place / "phantom" / "right" / "landmarks.json"
+    asked = ("cochlea", place / "metal.nii.gz", "-o", place / "metal", "--landmarks", marks, "--draws", 20)
+    code, out, err = run_command(monkeypatch, capsys, *asked)
+    assert code == 3, err
+    assert HEADLINES["do not use"] in out
+    written = json.loads((place / "metal" / "right" / "result.json").read_text())
+    assert (written["verdict"], written["trusted"]) == ("do not use", False)
+    assert "metal" in {flag["name"] for flag in written["flags"] if flag["is_serious"]}
+    assert HEADLINES["do not use"] in (place / "metal" / "right" / "report.html").read_text()
 
 
 def cut_off(volume: Volume, mask: Volume, keep: np.ndarray, share: float) -> Volume:
