@@ -335,7 +335,7 @@ def main() -> None:
     print_clean(by_kind["clean"], "phantoms")
     if chosen.specimens is not None:
         print_clean(specimens(chosen.specimens), "specimens")
-    if by_kind["hard"]:
+    if len(by_kind["hard"]) > 2:  # fewer have no ranks
         print_hard(by_kind["hard"], chosen.figure)
 
 
