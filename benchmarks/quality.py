@@ -1,7 +1,7 @@
 """What the verdict catches, whether it leaves good results alone, and whether the surface error stands for Dice.
 
     python benchmarks/quality.py [--out DIR] [--cases N] [--processes N] [--only KIND ...] [--figure FILE]
-        [--specimens DIR] [--part run|print]
+        [--specimens DIR] [--part run|print] [--share K/N]
 
 Phantoms of 18 mm, each case by its kind and number, kept as DIR/KIND-NUMBER.json: a case that is there is not run
 again, and any number of processes or machines may share the folder; tables judge what is stored by the thresholds of
@@ -10,8 +10,8 @@ today. Needs jax, equinox, numpy and scipy.
 clean: as clean as the specimens; found in the image alone. Broken ones: start, a pose 2.5 to 5 mm and 40 to 180
 degrees off, said to be found there; side, the mirror image of the true pose, said to be found there; noise, of 700 to
 2000 HU; cut, a field of view that ends 0.5 to 3 mm from the cochlea's middle; without, a volume that has none,
-searched or, for every other one, with a pose said to be found in its middle. hard: phantoms of varied noise, blur, voxel size
-and form, with landmarks.
+searched or, for every other one, with a pose said to be found in its middle. hard: phantoms of varied noise, blur,
+voxel size and form, with landmarks.
 
 What was settled before any case was run: a result is bad if its Dice is below 0.8, its side is wrong or its middle is
 more than 2 mm off. A case is broken if it was refused or its result is bad; it is caught if it was refused or its
@@ -25,8 +25,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ SIGNS = (
     "likeness",
     "score",
     "margin",
-    "starts",
+    "rival",
     "contrast",
     "surface_error",
     "shape_surface_error",
@@ -313,6 +312,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=40, help="of clean ones; twice as many hard, 0.3 of each broken")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--share", default="0/1", help="K/N: of N machines or processors the K-th, from 0")
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--specimens", type=Path)
     parser.add_argument("--part", choices=("both", "run", "print"), default="both")
@@ -322,8 +322,11 @@ def main() -> None:
         counts = {kind: round(0.3 * chosen.cases) for kind in BROKEN} | {"clean": chosen.cases}
         counts["hard"] = 2 * chosen.cases
         cases = [(kind, k) for k in range(max(counts.values())) for kind in chosen.only if k < counts[kind]]
+        own, all_of_them = map(int, chosen.share.split("/"))
+        cases = cases[own::all_of_them]
         with ProcessPoolExecutor(chosen.processes) as pool:
-            for row in pool.map(partial(run_case, chosen.out), cases):
+            for done in as_completed([pool.submit(run_case, chosen.out, case) for case in cases]):
+                row = done.result()
                 words = row["refused"] or f"{row['verdict']}, Dice {row['dice']:.2f}, {row['flags']}"
                 report(f"{row['kind']} {row['number']}: {words}; {row['seconds']:.0f} s")
     rows = [judged(json.loads(path.read_text())) for path in sorted(chosen.out.glob("*-*.json"))]
@@ -332,7 +335,7 @@ def main() -> None:
     print_clean(by_kind["clean"], "phantoms")
     if chosen.specimens is not None:
         print_clean(specimens(chosen.specimens), "specimens")
-    if by_kind["hard"]:
+    if len(by_kind["hard"]) > 2:  # fewer have no ranks
         print_hard(by_kind["hard"], chosen.figure)
 
 

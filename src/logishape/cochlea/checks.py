@@ -17,7 +17,12 @@ LEAST_EXTENT, LEAST_VALUES = 5.0, 16  # mm; grey values
 COARSEST_MM, COARSE_MM = 0.6, 0.4  # voxels: refused beyond the first, to be checked beyond the second
 STEEPEST_DEGREES = 40.0  # gantries tilt by 30 at most
 LOST_MM3 = 3.0  # of the mean cochlea outside the CT: the fitted one may differ by as much
-METAL_HU, METAL_MM3, MUCH_METAL_MM3 = 3000.0, 2.0, 10.0  # dense bone reaches 2800; specimens have 0.2 mm3 above 3000
+METAL_HU, METAL_MM3, MUCH_METAL_MM3, METAL_SD = (
+    3000.0,
+    2.0,
+    10.0,
+    6.0,
+)  # dense bone reaches 2800; specimens have 0.2 mm3 above 3000
 
 
 def check_ct(volume: Volume) -> Volume:
@@ -107,5 +112,7 @@ def input_flags(volume: Volume, crop: Crop, seen: Intensities) -> list[Flag]:
 def metal_mm3(crop: Crop, seen: Intensities) -> float:
     """How much of the crop is brighter than bone can be, by the image's own scale; smoothed, so that noise is not."""
     smooth = np.asarray(ndimage.gaussian_filter(crop.intensities.reshape(SHAPE), 1.0)).ravel()
-    threshold = seen.offset + seen.gain * METAL_HU
+    above = smooth[crop.is_covered & (smooth > seen.bone)] - seen.bone
+    spread = 1.4826 * float(np.median(above)) if above.size else 0.0  # of bone itself: correlated noise stays
+    threshold = max(seen.offset + seen.gain * METAL_HU, seen.bone + METAL_SD * spread)
     return float(np.count_nonzero(crop.is_covered & (smooth > threshold)) * SPACING**3)

@@ -227,7 +227,7 @@ def _signs(volume: Volume, place: Frame | Located, fitted: Fitted, labels: Label
         score=None if search is None else search.score,
         margin=None if search is None else search.margin,
         contrast=contrast(fitted.found),
-        starts_agree=fitted.found.starts_agree,
+        rival_gap=fitted.found.rival_gap,
         **surface_errors(volume, labels, fitted.cut),
     )
 

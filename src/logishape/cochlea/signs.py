@@ -21,8 +21,8 @@ class Signs:
     """Numbers that speak for or against a result; None where there is none.
 
     score, margin: of the search (`Located`). likeness: correlation with the template at the fitted pose. contrast: of
-    bone to lumen across the fitted surface, in standard deviations. starts_agree: whether two rough fits from
-    different starts ended where the best one did. surface_error_mm, shape_surface_error_mm: the average surface error
+    bone to lumen across the fitted surface, in standard deviations. rival_gap: how far (nats) the best start is ahead
+    of those that ended elsewhere. surface_error_mm, shape_surface_error_mm: the average surface error
     of the segmentation and of the fitted shape.
     """
 
@@ -30,7 +30,7 @@ class Signs:
     score: float | None = None
     margin: float | None = None
     contrast: float | None = None
-    starts_agree: bool | None = None
+    rival_gap: float | None = None
     surface_error_mm: float | None = None
     shape_surface_error_mm: float | None = None
 
