@@ -33,7 +33,7 @@ def _read_file(piece: Slice) -> np.ndarray:
             warnings.simplefilter("ignore")  # of odd but readable headers
             stored = pixel_array(piece.path)
     except Exception as error:  # decoders fail in many ways
-        if not piece.is_packed:
+        if "JPEG" not in piece.syntax:  # others gain nothing, and SimpleITK takes the memory that a header asks for
             raise _unreadable(piece) from error
         return _checked(_read_with_simpleitk(piece), piece)
     return _rescaled(stored, piece)
