@@ -2,14 +2,17 @@
 
     python benchmarks/fuzz.py [--tries 10000] [--seed 0] [--quick]
 
-Each try damages one file of a small intact case and reads it. It must be read, or refused by one sentence: no other
-exception, no more than 10 s, no more than 2 GB (the limit of the process's memory). The tries run in a worker, so
-that a crash or a hang is seen, and told with the number that repeats it (--only K).
+Each try damages one file of a small intact case and reads it, then gives it to the command. It must be read, or
+refused by one sentence: no other exception, no warning, exit code 2, nothing else on stderr, no folder of results, no
+more than 10 s, no more than 2 GB (the limit of the process's memory; to meet it is wrong). The tries run in a worker,
+so that a crash or a hang is seen, and told with the number that repeats it (--only K).
 """
 
 import argparse
+import contextlib
 import io
 import multiprocessing
+import os
 import re
 import resource
 import shutil
@@ -20,7 +23,7 @@ import time
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.unit.io.dicom_files import AFFINE, ct, make_series, save
 
+from logishape import cli
 from logishape.cochlea.calibration import DEFAULT_FILE, load_calibration
 from logishape.cochlea.result import FORMAT, VERSION
 from logishape.core.errors import LogishapeError
@@ -42,11 +46,15 @@ WORDS = [b"\xff" * 4, b"\0" * 8, b"\x7f\xff\xff\xff", b"../../etc/passwd", b"[" 
 
 
 class Subject(NamedTuple):
-    """An intact case: its files, the one or ones that are damaged, and how it is read."""
+    """An intact case: its files, those that are damaged, how it is read, and the command that reads it, if any.
+
+    In the command {} stands for the folder of the files.
+    """
 
     files: dict[str, bytes]
     damaged: tuple[str, ...]
     read: Callable[[Path], Any]
+    words: tuple[str, ...] = ("cochlea", "{}", "-o", "{}/../out")
 
 
 def subjects() -> dict[str, Subject]:
@@ -74,12 +82,31 @@ def subjects() -> dict[str, Subject]:
 
 
 def _single(path: Path, read: Callable[[Path], Any]) -> Subject:
-    return Subject({path.name: path.read_bytes()}, (path.name,), lambda place: read(place / path.name))
+    words = {read_mask: ("evaluate", f"{{}}/{path.name}", f"{{}}/{path.name}"), read_stl: ()}
+    usual = ("cochlea", f"{{}}/{path.name}", "-o", "{}/../out")
+    return Subject(
+        {path.name: path.read_bytes()},
+        (path.name,),
+        lambda place: read(place / path.name),
+        words.get(read, usual),
+    )
+
+
+def _beside_ct(folder: Path, path: Path, option: str, read: Callable[[Path], Any]) -> Subject:
+    """A file that is given to the command along with a CT."""
+    one = _single(path, read)
+    files = {**one.files, "ct.nii": (folder / "ct.nii").read_bytes()}
+    return one._replace(files=files, words=("cochlea", "{}/ct.nii", "-o", "{}/../out", option, f"{{}}/{path.name}"))
 
 
 def _detached(path: Path, end: bytes, replaced: bytes, name: str) -> Subject:
     head, _, data = path.read_bytes().partition(end)
-    return Subject({name: head + replaced, "ct.raw": data}, (name, "ct.raw"), lambda place: read_scan(place / name))
+    return Subject(
+        {name: head + replaced, "ct.raw": data},
+        (name, "ct.raw"),
+        lambda place: read_scan(place / name),
+        ("cochlea", f"{{}}/{name}", "-o", "{}/../out"),
+    )
 
 
 def _dicom(folder: Path, volume: Volume) -> dict[str, Subject]:
@@ -102,7 +129,8 @@ def _dicom(folder: Path, volume: Volume) -> dict[str, Subject]:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in found["dicom plain"].files.items():
             archive.writestr(name, content)
-    found["ct.zip"] = Subject({"ct.zip": packed.getvalue()}, ("ct.zip",), lambda place: read_scan(place / "ct.zip"))
+    (folder / "ct.zip").write_bytes(packed.getvalue())
+    found["ct.zip"] = _single(folder / "ct.zip", read_scan)
     return found
 
 
@@ -131,8 +159,8 @@ def _texts(folder: Path) -> dict[str, Subject]:
     found = {}
     for name, text in texts.items():
         (folder / name).write_text(text)
-        found[name] = _single(folder / name, read_landmarks)
-    found["calibration.json"] = _single(DEFAULT_FILE, load_calibration)
+        found[name] = _beside_ct(folder, folder / name, "--landmarks", read_landmarks)
+    found["calibration.json"] = _beside_ct(folder, DEFAULT_FILE, "--calibration", load_calibration)
     return found
 
 
@@ -149,7 +177,8 @@ def _result(folder: Path, volume: Volume) -> Subject:
         data = (share > 0.5).astype(np.uint8) if name in ("segmentation", "shape") else share
         write_volume(folder / f"{name}.nii.gz", volume.with_data(data))
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return Subject(files, ("result.json", "result.json", *sorted(files)), read_result)
+    words = ("evaluate", "{}", "{}/segmentation.nii.gz")
+    return Subject(files, ("result.json", "result.json", *sorted(files)), read_result, words)
 
 
 def damage(content: bytes, other: bytes, random: np.random.Generator) -> bytes:  # noqa: C901 - a list of injuries
@@ -205,6 +234,9 @@ def attempt(number: int, seed: int, all_subjects: dict[str, Subject], place: Pat
         (place / key).write_bytes(content)
     began = time.perf_counter()
     outcome = _outcome(subject, place)
+    if outcome in ("read", "refused") and subject.words:
+        wrong = _command_outcome([word.replace("{}", str(place)) for word in subject.words], place.parent / "out")
+        outcome = wrong or outcome
     return name, outcome, time.perf_counter() - began
 
 
@@ -215,6 +247,8 @@ def _outcome(subject: Subject, place: Path) -> str:
             subject.read(place)
     except LogishapeError as error:
         text = str(error)
+        if isinstance(error.__cause__, MemoryError):
+            return f"more memory than {MOST_BYTES >> 30} GB: {text}"
         is_sentence = text.endswith(".") and text.isprintable() and not re.search(r"[.!?] [A-Z]", text)
         return "refused" if is_sentence and len(text) < 1000 else f"not one sentence: {text[:300]!r}"
     except BaseException as error:
@@ -222,6 +256,46 @@ def _outcome(subject: Subject, place: Path) -> str:
             raise
         return f"{type(error).__name__}: {str(error)[:300]}"
     return "read"
+
+
+def _command_outcome(words: list[str], out: Path) -> str:
+    """What is wrong with how the command ended and what it told; nothing where it is refused in one sentence.
+
+    It is refused even where the damage is harmless, since the cases are too coarse; but masks can be compared.
+    """
+    sys.argv = ["logishape", *words]
+    with tempfile.TemporaryFile() as told, _told_to(told.fileno()):
+        try:
+            cli.main()
+            code: Any = None
+        except SystemExit as end:
+            code = end.code
+        except BaseException as error:
+            return f"the command raises {type(error).__name__}: {str(error)[:300]}"
+        sys.stderr.flush()
+        told.seek(0)
+        lines = [line for line in told.read().decode(errors="replace").splitlines() if line[:2] != "  "]
+    if out.exists():
+        return "the command leaves a folder of results"
+    if code == 0 and words[0] == "evaluate" and not lines:
+        return ""
+    is_told = code == 2 and len(lines) == 1 and lines[0].startswith("logishape: ")
+    return "" if is_told else f"the command ends with {code} and tells {lines[:4]}"
+
+
+@contextlib.contextmanager
+def _told_to(file: int) -> Iterator[None]:
+    """What is written to stderr goes to a file, also what libraries below Python write; stdout goes nowhere."""
+    sys.stderr.flush()
+    kept, stream = os.dup(2), sys.stderr
+    os.dup2(file, 2)
+    try:
+        with os.fdopen(os.dup(2), "w") as sys.stderr, contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        sys.stderr = stream
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _work(numbers: list[int], seed: int, queue: Any) -> None:

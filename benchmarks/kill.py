@@ -44,26 +44,32 @@ class Place:
     older: Path
     temporary: Path
 
+    @property
+    def told(self) -> Path:
+        """What the last run wrote to stderr."""
+        return self.case / "stderr.txt"
+
     def start(self, out: Path, seed: int) -> subprocess.Popen:
         """The real command on the phantom with its landmarks; the seed tells which run a result is of."""
         ways = ["--landmarks", str(self.case / SIDE / "landmarks.json"), "--draws", "10", "--seed", str(seed)]
         words = ["cochlea", str(self.case / "ct.zip"), "-o", str(out), *ways, "--overwrite"]
-        return subprocess.Popen(
-            [sys.executable, "-m", "logishape", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"TMPDIR": str(self.temporary)},
-        )
+        nothing = subprocess.DEVNULL
+        quiet = {"TMPDIR": str(self.temporary), "TF_CPP_MIN_LOG_LEVEL": "3"}  # which jax has set here, for itself
+        with self.told.open("w") as told:
+            return subprocess.Popen(
+                [sys.executable, "-m", "logishape", *words],
+                stdin=nothing,
+                stdout=nothing,
+                stderr=told,
+                env=os.environ | quiet,
+            )
 
     def finish(self, out: Path, seed: int) -> float:
         """Seconds of a run that is left alone."""
         began = time.perf_counter()
         process = self.start(out, seed)
-        told = process.communicate(timeout=MOST_SECONDS)[1]
-        if process.returncode not in (0, 3):
-            raise RuntimeError(told[-500:])
+        if process.wait(MOST_SECONDS) not in (0, 3):
+            raise RuntimeError(self.told.read_text()[-500:])
         return time.perf_counter() - began
 
     def hidden(self) -> list[str]:
@@ -72,8 +78,8 @@ class Place:
         return [path.name for path in (*near, *self.temporary.iterdir()) if path.name.startswith(".logishape")]
 
 
-def stop(process: subprocess.Popen, number: signal.Signals, seconds: float, out: Path, is_late: bool) -> str:
-    """What the run told on stderr until the signal ended it; "done" if it was done before.
+def stop(process: subprocess.Popen, number: signal.Signals, seconds: float, out: Path, is_late: bool) -> bool:
+    """Whether the run was still going when the signal ended it.
 
     A late signal comes so many seconds after the first file of a result was begun.
     """
@@ -81,11 +87,12 @@ def stop(process: subprocess.Popen, number: signal.Signals, seconds: float, out:
         while process.poll() is None and not (out.exists() and any(out.glob(".logishape-*"))):
             time.sleep(0.002)
     try:
-        process.communicate(timeout=seconds)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(number)
-        return process.communicate(timeout=MOST_SECONDS)[1]
-    return "done"
+        process.wait(MOST_SECONDS)
+        return True
+    return False
 
 
 def state(out: Path) -> str:
@@ -112,15 +119,15 @@ def attempt(place: Place, kill: int, random: np.random.Generator, usual: float, 
     if kill % 2:
         shutil.copytree(place.older, place.out)
     before = state(place.out)
-    told = stop(place.start(place.out, kill + 1), number, seconds, place.out, is_late)
-    found = state(place.out)
+    is_stopped = stop(place.start(place.out, kill + 1), number, seconds, place.out, is_late)
+    found, told = state(place.out), place.told.read_text()
     kind = {"nothing": "nothing", "seed 0": "older", f"seed {kill + 1}": "newer"}.get(found, "wrong")
     if found not in (before, f"seed {kill + 1}") or "Traceback" in told:
         kind = "wrong"
     left = place.hidden()
     if left and number != signal.SIGKILL:
         kind = "wrong"
-    moment = "done before" if told == "done" else f"{seconds:.2f} s {'into writing' if is_late else 'into the run'}"
+    moment = f"{seconds:.2f} s {'into writing' if is_late else 'into the run'}" if is_stopped else "done before"
     last = told.strip().splitlines()[-1] if kind == "wrong" and told.strip() else ""
     return kind, f"{kill:4}  {number.name:8}{moment:22}{before:10}{found:10}{len(left)} left  {last}"
 
@@ -144,7 +151,7 @@ def usual_times(place: Place) -> tuple[float, float]:
     while process.poll() is None and not (place.out.exists() and any(place.out.glob(".logishape-*"))):
         time.sleep(0.002)
     writes = time.perf_counter()
-    process.communicate(timeout=MOST_SECONDS)
+    process.wait(MOST_SECONDS)
     ended = time.perf_counter()
     return ended - began, ended - writes
 

@@ -1,6 +1,8 @@
 """The pixels of DICOM slices in their physical unit, whichever way they were compressed."""
 
+import contextlib
 import itertools
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,9 +63,29 @@ def _read_with_simpleitk(piece: Slice) -> np.ndarray:
 
     sitk.ProcessObject.SetGlobalWarningDisplay(False)
     try:
-        return sitk.GetArrayFromImage(sitk.ReadImage(str(piece.path), imageIO="GDCMImageIO"))[0].astype(np.float32)
+        with _silenced():
+            image = sitk.ReadImage(str(piece.path), imageIO="GDCMImageIO")
+        return sitk.GetArrayFromImage(image)[0].astype(np.float32)
     except RuntimeError as error:
         raise _unreadable(piece) from error
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Nothing written to stderr meanwhile: the decoders below talk to the terminal themselves."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _rescaled(stored: np.ndarray, piece: Slice) -> np.ndarray:
