@@ -28,12 +28,14 @@ def read_pixels(pieces: Sequence[Slice]) -> Iterator[np.ndarray]:
 
 
 def _read_file(piece: Slice) -> np.ndarray:
+    import pydicom
     from pydicom.pixels.utils import pixel_array
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd but readable headers
-            stored = pixel_array(piece.path)
+            is_deflated = "Deflated" in piece.syntax  # has no place in the file that could be gone to
+            stored = pydicom.dcmread(piece.path).pixel_array if is_deflated else pixel_array(piece.path)
     except Exception as error:  # decoders fail in many ways
         if "JPEG" not in piece.syntax:  # others gain nothing, and SimpleITK takes the memory that a header asks for
             raise _unreadable(piece) from error
