@@ -109,7 +109,7 @@ def test_a_whole_result_is_read_again(twice, tmp_path):
     outcome = dataclasses.replace(twice.first, folder=tmp_path / "out" / "right")
     write_cases((outcome,), False, write_page)
     found = read_result(outcome.folder)
-    assert found.record == outcome.record
+    assert found.record == json.loads(json.dumps(outcome.record))
     assert found.is_trusted == outcome.result.is_trusted
     np.testing.assert_array_equal(found.segmentation.data, outcome.result.labels.on_grid("segmentation").data)
 
