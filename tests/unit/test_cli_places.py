@@ -171,3 +171,31 @@ def test_a_stop_that_is_asked_for(tmp_path, number):
     assert not any(path.name.startswith(".") for path in out.iterdir())
     for folder in out.iterdir():
         assert {path.name for path in folder.iterdir()} == {"ct.nii.gz", "phantom.json", "right"}
+
+
+_LOST = """
+import os, signal, sys, time
+from logishape import cli
+
+class Careless:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(0.01)  # the signal is heard here, where Python drops exceptions
+
+def work(*_):
+    Careless()
+    time.sleep(60)
+
+cli.cochlea.run_all = work
+sys.argv = ["logishape", "cochlea", "ct.nii", "-o", "out"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_stop_that_python_drops_is_asked_for_again(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _LOST.format(name=name)], capture_output=True, text=True, timeout=50, cwd=tmp_path
+    )
+    assert done.returncode == 128 + getattr(signal, name)
+    assert done.stderr == "logishape: stopped; no result was left half-written.\n"

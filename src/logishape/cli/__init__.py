@@ -1,9 +1,12 @@
 """The command line: `logishape cochlea`, `phantom`, `evaluate`, `demo`. Heavy imports wait inside the commands."""
 
+import atexit
+import os
 import signal
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 import typer
 
@@ -49,6 +52,8 @@ def main() -> None:
             raise
         sys.stderr.write(f"logishape: {sentence}\n")
         sys.exit(2)
+    finally:
+        atexit.register(_let_go)
     if code in [128 + number for number in _STOPS]:
         sys.stderr.write("logishape: stopped; no result was left half-written.\n")
     sys.exit(code if isinstance(code, int) else 0)
@@ -60,7 +65,28 @@ def _listen() -> None:
         for number in _STOPS:
             if signal.getsignal(number) is signal.SIG_DFL:  # under nohup SIGHUP is ignored, and stays so
                 signal.signal(number, _stop)
+        sys.unraisablehook = _ask_again
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)
+    raise _Stopped(128 + number)
+
+
+class _Stopped(SystemExit):
+    """The end that a signal asked for."""
+
+
+def _ask_again(lost: Any, otherwise: Any = sys.unraisablehook) -> None:
+    """A wish to stop that fell into the clean-up of some object, where Python drops it, is sent once more."""
+    if isinstance(lost.exc_value, _Stopped | KeyboardInterrupt):
+        code = lost.exc_value.code if isinstance(lost.exc_value, _Stopped) else 128 + signal.SIGINT
+        threading.Timer(0.05, os.kill, (os.getpid(), int(code) - 128)).start()
+    else:
+        otherwise(lost)
+
+
+def _let_go() -> None:
+    """The work is done: a signal that comes now ends the process and tells nothing."""
+    for number in _STOPS:
+        if signal.getsignal(number) in (_stop, signal.default_int_handler):
+            signal.signal(number, signal.SIG_DFL)
