@@ -62,7 +62,6 @@ class Place:
                 stdout=nothing,
                 stderr=told,
                 env=os.environ | quiet,
-                preexec_fn=_hear_interrupts,
             )
 
     def finish(self, out: Path, seed: int) -> float:
@@ -77,11 +76,6 @@ class Place:
         """What is left of unfinished work: hidden names in the output folder, and unpacked scans."""
         near = self.out.iterdir() if self.out.exists() else ()
         return [path.name for path in (*near, *self.temporary.iterdir()) if path.name.startswith(".logishape")]
-
-
-def _hear_interrupts() -> None:
-    """A shell's jobs in the background ignore SIGINT, and what they start would, too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def stop(process: subprocess.Popen, number: signal.Signals, seconds: float, out: Path, is_late: bool) -> bool:
@@ -169,6 +163,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     random = np.random.default_rng(chosen.seed)
+    # A shell's jobs in the background ignore SIGINT, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         place = prepare(Path(folder))
         usual, writing = usual_times(place)

@@ -69,18 +69,22 @@ def _listen() -> None:
 
 
 def _stop(number: int, _: FrameType | None) -> None:
-    raise _Stopped(128 + number)
+    raise _Stopped(number)
 
 
 class _Stopped(SystemExit):
     """The end that a signal asked for."""
 
+    def __init__(self, number: int):
+        super().__init__(128 + number)
+        self.number = number
+
 
 def _ask_again(lost: Any, otherwise: Any = sys.unraisablehook) -> None:
     """A wish to stop that fell into the clean-up of some object, where Python drops it, is sent once more."""
     if isinstance(lost.exc_value, _Stopped | KeyboardInterrupt):
-        code = lost.exc_value.code if isinstance(lost.exc_value, _Stopped) else 128 + signal.SIGINT
-        threading.Timer(0.05, os.kill, (os.getpid(), int(code) - 128)).start()
+        number = lost.exc_value.number if isinstance(lost.exc_value, _Stopped) else signal.SIGINT
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
     else:
         otherwise(lost)
 
