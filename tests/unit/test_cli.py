@@ -285,7 +285,7 @@ BAD = {
     "output below a file": (below_a_file, "is a file"),
     "output is a file": (onto_a_file, "is a file"),
     "unknown preset": (with_options("--preset", "fast"), "preset must be"),
-    "unknown distance": (with_options("--distance", "vtk"), "distance must be"),
+    "unknown distance": (with_options("--distance", "euclid"), "distance must be"),
     "unknown series": (unknown_series, UID),
     "series of a file": (with_options("--series", "1"), "leave the series out"),
     "few draws": (with_options("--draws", "3"), "num_draws"),
@@ -431,7 +431,7 @@ def test_a_break_is_not_a_traceback(run, place, monkeypatch):
     monkeypatch.setattr("logishape.cochlea.pipeline.read_scan", stop)
     code, out, err = run("cochlea", *plain(place / "ct.nii.gz", place))
     assert (code, out) == (130, "")
-    assert err == "logishape: stopped; nothing was written.\n"
+    assert err == "logishape: stopped; no result was left half-written.\n"
     assert not (place / "out").exists()
 
 
