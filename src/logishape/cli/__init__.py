@@ -1,10 +1,10 @@
-"""The command line: `logishape cochlea`, `phantom`, `evaluate`, `demo`. Heavy imports wait inside the commands."""
+"""The command line: `logishape cochlea`, `demo`, `reproduce` and others. Heavy imports wait inside the commands."""
 
 import sys
 
 import typer
 
-from logishape.cli import cochlea, demo, evaluate, phantom
+from logishape.cli import cochlea, demo, evaluate, phantom, reproduce
 
 _INTERRUPTED = 130
 app = typer.Typer(
@@ -16,6 +16,7 @@ app.command("cochlea")(cochlea.command)
 app.command("demo")(demo.command)
 app.command("phantom")(phantom.command)
 app.command("evaluate")(evaluate.command)
+app.command("reproduce")(reproduce.command)
 
 
 @app.callback(invoke_without_command=True)
