@@ -82,10 +82,11 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ("cochlea", "phantom", "evaluate", "demo")),
+        (["--help"], ("cochlea", "phantom", "evaluate", "demo", "reproduce")),
         (["cochlea", "--help"], ("--landmarks", "--at", "--side", "--series", "--preset", "--overwrite", "--json")),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
+        (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
         (["--version"], (ls.__version__,)),
         ([], ("Usage",)),
     ],

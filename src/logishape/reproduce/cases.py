@@ -57,7 +57,7 @@ class Source:
     def kind(self) -> str:
         """What the cases are, in words."""
         if self.folder is None:
-            return "phantoms with known truth (no specimens were given)"
+            return "made up, phantoms with known truth, since no specimens were given"
         return "specimens of the human bony labyrinth set (its dataset 3)"
 
     def load(self, name: str) -> Case:

@@ -42,7 +42,7 @@ def chosen_steps(count: int, most: int = SHOWN) -> list[int]:
 def draw(scene: Scene, found: dict[str, Any]) -> Figure:
     """Contours of the shape on three planes, from dotted green to solid red, above its surface at four of them."""
     steps = chosen_steps(len(found["thetas"]))
-    figure = Figure(figsize=(12, 7.6), layout="constrained")
+    figure = Figure(figsize=(12, 7), layout="constrained")
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1.15, 1)))
     _draw_contours(top, scene, found, steps)
     for k, step in enumerate(chosen_steps(len(found["thetas"]), 4)):
@@ -80,7 +80,8 @@ def _draw_surface(panel: Any, scene: Scene, theta: np.ndarray, colour: Any) -> N
     light = 0.35 + 0.65 * np.clip(normals @ np.array([0.3, -0.5, 0.81]), 0, 1)
     faces = np.clip(light[:, None] * np.asarray(colour)[:3], 0, 1)
     panel.add_collection3d(Poly3DCollection(corners, facecolors=faces, edgecolors=faces, linewidths=0.2))
-    panel.set(xlim=(-4, 7), ylim=(-5, 5), zlim=(-3, 5), box_aspect=(11, 10, 8))
+    panel.set(xlim=(-4, 7), ylim=(-5, 5), zlim=(-3, 5))
+    panel.set_box_aspect((11, 10, 8), zoom=1.45)
     panel.view_init(**_VIEW)
     panel.set_axis_off()
 

@@ -28,7 +28,9 @@ def map_case(case: Case, options: SegmentOptions) -> dict[str, Any]:
     """How many cubic millimetres of a case are unsure on each map, and the maps on three planes."""
     result, _ = segment_case(case, options)
     voxel = case.volume.voxel_size
-    found: dict[str, Any] = {"kind": None if result.posterior is None else result.posterior.kind, "planes": []}
+    found: dict[str, Any] = {"kind": None, "sd": [], "planes": []}
+    if result.posterior is not None:
+        found |= {"kind": result.posterior.kind, "sd": np.asarray(result.posterior.sd).tolist()}
     for name in MAPS:
         values = result.labels.on_block(name).data
         unsure = (values > UNSURE[0]) & (values < UNSURE[1])
@@ -52,7 +54,7 @@ def map_case(case: Case, options: SegmentOptions) -> dict[str, Any]:
 def draw(found: dict[str, Any]) -> Figure:
     """Both maps on three planes, the plug-in above and the marginal below, with the level of one half."""
     planes = found["planes"]
-    figure = Figure(figsize=(11, 6.6), layout="constrained")
+    figure = Figure(figsize=(11, 5.8), layout="constrained")
     panels = np.asarray(figure.subplots(len(MAPS), len(planes)))
     shown: Any = None
     for row, (name, words) in zip(panels, MAPS.items(), strict=True):

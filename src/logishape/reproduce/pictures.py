@@ -53,7 +53,8 @@ def ellipse(study: Study) -> Section:
         ),
         (
             "The paper's level is positive outside as printed, and its lengths are squares: 0.021 belongs to the "
-            "first row, of an image whose size and noise are not printed; that ours is near it says little.",
+            "first row. It prints neither unit, size nor noise of its image; in a square from -1 to 1 our first "
+            "length would be four times as large.",
             "The paper's text has the two limits the wrong way round: short lengths follow the shape.",
         ),
     )
@@ -75,8 +76,16 @@ def uncertainty(study: Study) -> Section:
         if "refused" not in one:
             volumes = tuple(f"{one[key]['unsure_mm3']:.1f}" for key in maps.MAPS)
             share = one["marginal"]["unsure_mm3"] / max(one["probability"]["unsure_mm3"], 1e-9)
-            rows.append((f"{preset} settings", one["kind"] or "none", *volumes, f"{share:.2f}"))
-    header = ("", "covariance", "at the best shape, mm³", "shape integrated out, mm³", "ratio")
+            sds = ", ".join(f"{sd:.3f}" for sd in one["sd"][:3])
+            rows.append((f"{preset} settings", one["kind"] or "none", sds, *volumes, f"{share:.2f}"))
+    header = (
+        "",
+        "covariance",
+        "SD of tx, ty, tz, mm",
+        "at the best shape, mm³",
+        "shape integrated out, mm³",
+        "ratio",
+    )
     words = "Above: p(inside | image) at the best shape. Below: the mean over draws of the shape. White: one half."
     pictures = (Picture("uncertainty", maps.draw(made["default"]), f"{name}, default settings. {words}"),)
     return Section(
@@ -89,6 +98,8 @@ def uncertainty(study: Study) -> Section:
             "The paper shows that integrating the shape out makes the labels much less sure, without a number. Its "
             "covariance (complete) is that of the labels as if they were known; the default (observed) counts what "
             "the labels leave open.",
+            "How much it adds is a matter of two lengths: what the shape's SD is beside the reference length of the "
+            f"labels, {SegmentOptions().label_length:g} mm by default, which blurs the labels whatever the shape.",
         ),
     )
 

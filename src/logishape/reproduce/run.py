@@ -58,7 +58,7 @@ def run(
     sections = [SECTIONS[name](study) for name in chosen]
     intro = (
         "Wang et al., Bayesian Logistic Shape Model Inference: application to cochlea image segmentation, against "
-        f"this software on {len(study.names)} {source.kind}. Columns named paper are what it prints."
+        f"this software. Cases: {len(study.names)} {source.kind}. Columns named paper are what it prints."
     )
     quick = " A quick run: few cases, starts and turns." if is_quick else ""
     provenance = (

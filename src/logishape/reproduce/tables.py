@@ -54,7 +54,7 @@ def segmentation(study: Study) -> Section:
             "sections, a box prior, one start, free mixtures over the whole crop, no cut to the vestibule.",
             "The paper fitted this dataset at 0.3 mm; its settings here keep the 0.1 mm of its other two datasets.",
             f"The paper has {paper.SPECIMENS} specimens of this dataset, registered to a reference; ours are the "
-            "cases above. What is not in a row's column was not printed there.",
+            "cases above. A dash: not printed there.",
             f"{trusted} of {len(records)} cases raised no serious flag with default settings.",
             *(f"Refused, {PRESETS[preset]}: {one}" for preset in PRESETS for one in study.refusals(preset)),
         ),
