@@ -20,7 +20,7 @@ FOLDS = {
     "3": ("F03", "F11", "T06"),
     "4": ("F05", "F14", "T07"),
 }
-TRUTHS = {"cochlea": "CT, by hand", "cochlea_uct": "micro-CT"}
+TRUTHS = {"cochlea": "CT by hand", "cochlea_uct": "micro-CT"}
 _NUM_PHANTOMS = 6
 
 
