@@ -5,8 +5,8 @@
 Each specimen is found by `locate` (with the template made without its fold), by registration to the phantom, and by
 registration to other specimens: to the next one in the list, or with --all-references to each of the eleven others.
 The side is not told. Right: the side is right, the middle within 1.5 mm and the axes within 25 degrees of the
-landmarks' frame, which is itself off by 5 degrees in the median. Everything else is refused or wrong. With --turns three
-phantoms, each turned about three axes, are registered to the phantom: how far heads may lie differently.
+landmarks' frame, which is itself off by 5 degrees in the median. Everything else is refused or wrong. With --turns
+three phantoms, each turned about three axes, are registered to the phantom: how far heads may lie differently.
 """
 
 import argparse
