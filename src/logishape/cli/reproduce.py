@@ -8,6 +8,8 @@ import typer
 
 from logishape.cli.terminal import prepare_jax
 
+INTERRUPTED = 130
+
 
 def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page, pictures and parts.")] = Path(
@@ -44,6 +46,10 @@ def command(
         typer.echo(f"  {minutes:3d}:{seconds:02d}  {part}", err=True)
 
     names = [name for one in only or [] for name in one.split(",") if name]
-    sections = run(out, data, names, most=cases, is_quick=quick, is_fresh=overwrite, tell=tell)
+    try:
+        sections = run(out, data, names, most=cases, is_quick=quick, is_fresh=overwrite, tell=tell)
+    except KeyboardInterrupt:
+        typer.echo(f"logishape: stopped; finished parts are kept in {out / 'parts'} and used next time.", err=True)
+        raise SystemExit(INTERRUPTED) from None  # the usual message says that nothing was written
     count = "1 section" if len(sections) == 1 else f"{len(sections)} sections"
     typer.echo(f"{count} in {out / 'reproduce.html'}; the same as text in {out / 'reproduce.md'}.")
