@@ -85,8 +85,11 @@ def test_the_ways_of_the_efficiency_table_take_turns(tmp_path):
     assert made["voxels"] == 2500
     assert made["parameters"] == 10
     assert set(made["iteration_seconds"]) | set(made["skipped"]) == set(WAYS)
-    assert made["iterations"]["gauss-newton"]["converged"]
-    assert made["iterations"]["bfgs"]["iterations"] > made["iterations"]["gauss-newton"]["iterations"]
-    assert made["fit_log_joint"] == pytest.approx(made["iterations"]["gauss-newton"]["log_joint"], abs=0.5)
+    steps = json.loads((tmp_path / "efficiency-phantom-1-steps.json").read_text())["value"]
+    newton, bfgs = steps["gauss-newton"], steps["bfgs"]
+    assert newton["status"] == "converged"
+    assert bfgs["steps"] > newton["steps"]
+    assert made["fit_log_joint"] == pytest.approx(newton["log_joint"], abs=0.5)
+    assert bfgs["log_joint"] == pytest.approx(newton["log_joint"], abs=2)
     assert len(ways.rows) == len(WAYS) + 1
     assert all(float(row[-1]) > 3 for row in shares.rows[1:])  # times ours, each from its own measurement

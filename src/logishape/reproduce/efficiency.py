@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from logishape.cochlea import Cochlea, SegmentOptions
 from logishape.cochlea.duct import DISTANCES
-from logishape.cochlea.search import PAPER_START, search
+from logishape.cochlea.search import PAPER_START, Method, search
 from logishape.cochlea.search import begin as begin_search
 from logishape.cochlea.vestibule import is_beyond
 from logishape.core.arrays import AnyArray, double_precision
@@ -28,7 +28,8 @@ from logishape.shapes.base import AbstractShape, AbstractShapeWithDerivatives, D
 
 STEP = 0.01  # of finite differences, in widths of the box
 MOST_ROUNDS = 300
-WAYS = {
+METHODS: tuple[Method, ...] = ("gauss-newton", "bfgs")
+WAYS: dict[str, tuple[Method, str]] = {
     "bfgs-mesh": ("bfgs", "mesh"),
     "newton-mesh": ("gauss-newton", "mesh"),
     "newton-learned": ("gauss-newton", "learned"),
@@ -153,7 +154,6 @@ def measure(scene: Scene, num_turns: int, tell: Callable[[str], None]) -> dict[s
         "skipped": skipped,
         "iteration_seconds": seconds,
         "derivative_seconds": alone,
-        "iterations": {method: _count(problem, method) for method in ("gauss-newton", "bfgs")},
         **_whole_fits(problem, num_turns),
     }
 
@@ -165,10 +165,10 @@ class Run:
         self.problem, self.model, self.options, self.progress = problem, model, options, progress
 
     @classmethod
-    def begun(cls, problem: Problem, model: Model, method: str) -> "Run":
+    def begun(cls, problem: Problem, model: Model, method: Method) -> "Run":
         """Before the first iteration."""
         options = FitOptions(
-            method="bfgs" if method == "bfgs" else "gauss-newton",
+            method=method,
             use_band=False,
             max_rounds=MOST_ROUNDS,
             max_shape_steps=1,
@@ -179,7 +179,7 @@ class Run:
         return cls(problem, model, options, progress)
 
     @classmethod
-    def started(cls, problem: Problem, model: Model, method: str) -> "Run":
+    def started(cls, problem: Problem, model: Model, method: Method) -> "Run":
         """After the first iteration, which compiles."""
         run = cls.begun(problem, model, method)
         run.advance()
@@ -229,19 +229,22 @@ def _derivative_seconds(problem: Problem, distance: str, num_turns: int) -> list
     return seconds[1:]  # the first compiles
 
 
-def _count(problem: Problem, method: str) -> dict[str, Any]:
-    """Iterations until the fit by our level ends, whether it converged, and their seconds."""
-    run = Run.started(problem, problem.model("level"), method)
-    began = time.perf_counter()
-    while run.goes_on:
-        run.advance()
-    seconds, rounds = time.perf_counter() - began, int(run.progress.num_rounds)
-    return {
-        "iterations": rounds,
-        "converged": bool(run.progress.is_converged),
-        "seconds": seconds * rounds / max(rounds - 1, 1),
-        "log_joint": float(run.progress.log_joint),
-    }
+def count(scene: Scene) -> dict[str, Any]:
+    """Shape steps of whole fits by our level on all voxels, by both methods, and how they ended.
+
+    With several shape steps to an appearance step, as a fit is run: BFGS forgets its last gradient when the
+    appearances change, and would learn nothing from single steps.
+    """
+    problem, found = set_up(scene), {}
+    for method in METHODS:
+        options = FitOptions(method=method, use_band=False, max_rounds=MOST_ROUNDS)
+        ended = fit(problem.model("level"), problem.observation, problem.start, options)
+        found[method] = {
+            "steps": ended.num_steps,
+            "status": ended.status.name.lower().replace("_", " "),
+            "log_joint": float(ended.log_joint[-1]),
+        }
+    return found
 
 
 def _whole_fits(problem: Problem, num_turns: int) -> dict[str, Any]:
