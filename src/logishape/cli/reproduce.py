@@ -34,7 +34,7 @@ def command(
     """Measure everything that the paper compared, beside its own numbers: OUT/reproduce.html.
 
     On the specimens of its third dataset where they are, else on phantoms. What is finished is kept in OUT/parts and
-    not done again. The whole takes about half an hour on two cores; the efficiency table is the longest.
+    not done again. On specimens the whole takes half an hour or more on two cores.
     """
     prepare_jax()
     from logishape.reproduce.run import run
