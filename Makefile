@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax-cache
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 
-.PHONY: demo test test-all lint bench lock audit clean help
+.PHONY: demo test test-all lint bench lock audit outdated clean help
 
 help:
 	@echo "make demo      make a phantom CT, segment its cochlea, score it; results and pictures in out/demo"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-all  the same with the slow studies"
 	@echo "make bench     the engine's benchmarks (ratios measured side by side)"
 	@echo "make audit     look up known holes in what requirements.lock installs (needs the network)"
+	@echo "make outdated  what is installed and older than the newest of the index"
 	@echo "make lock      resolve requirements.lock anew from pyproject.toml"
 
 .venv/.installed: requirements.lock pyproject.toml
@@ -49,9 +50,13 @@ lock: .venv/.installed
 	  --python-version 3.11 --extra distance --extra mcmc --extra train --group dev \
 	  pyproject.toml -o requirements.lock
 
+# --strict: a package that cannot be looked up is an error, not a hole that nobody knows of.
 audit: .venv/.installed
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+
+outdated: .venv/.installed
+	$(BIN)/python -m pip list --outdated
 
 clean:
 	rm -rf .venv out

@@ -2,14 +2,17 @@
 
     python benchmarks/fuzz.py [--tries 10000] [--seed 0] [--quick]
 
-Each try damages one file of a small intact case and reads it. It must be read, or refused by one sentence: no other
-exception, no more than 10 s, no more than 2 GB (the limit of the process's memory). The tries run in a worker, so
-that a crash or a hang is seen, and told with the number that repeats it (--only K).
+Each try damages one file of a small intact case and reads it, then gives it to the command. It must be read, or
+refused by one sentence: no other exception, no warning, exit code 2, nothing else on stderr, no folder of results, no
+more than 10 s, no more than 2 GB (the limit of the process's memory; to meet it is wrong). The tries run in a worker,
+so that a crash or a hang is seen, and told with the number that repeats it (--only K).
 """
 
 import argparse
+import contextlib
 import io
 import multiprocessing
+import os
 import re
 import resource
 import shutil
@@ -18,138 +21,20 @@ import sys
 import tempfile
 import time
 import warnings
-import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from fuzz_subjects import Subject, subjects
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from tests.unit.io.dicom_files import AFFINE, ct, make_series, save
-
-from logishape.cochlea.calibration import DEFAULT_FILE, load_calibration
-from logishape.cochlea.result import FORMAT, VERSION
+from logishape import cli
 from logishape.core.errors import LogishapeError
-from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_mask, read_result, read_scan, read_stl, write_stl, write_volume
 
 MOST_SECONDS, MOST_BYTES = 10, 2 << 30
 NUMBERS = [b"0", b"-1", b"nan", b"inf", b"1e308", b"99999999999999999999", b"4294967295", b"65535", b"1e-320"]
 WORDS = [b"\xff" * 4, b"\0" * 8, b"\x7f\xff\xff\xff", b"../../etc/passwd", b"[" * 20000, b"\n", b'"', b"\r\n\r\n"]
-
-
-class Subject(NamedTuple):
-    """An intact case: its files, the one or ones that are damaged, and how it is read."""
-
-    files: dict[str, bytes]
-    damaged: tuple[str, ...]
-    read: Callable[[Path], Any]
-
-
-def subjects() -> dict[str, Subject]:
-    """All readers with a small file for each."""
-    volume = Volume(ct().data.astype(np.int16), AFFINE)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        found = {}
-        for name in ("ct.nii", "ct.nii.gz", "ct.nrrd", "ct.mha"):
-            write_volume(folder / name, volume)
-            found[name] = _single(folder / name, read_scan)
-        write_volume(folder / "raw.nrrd", volume, compress=False)
-        write_volume(folder / "raw.mha", volume, compress=False)
-        found["raw.nrrd"] = _single(folder / "raw.nrrd", read_scan)
-        found["raw.mha"] = _single(folder / "raw.mha", read_scan)
-        found["ct.nhdr"] = _detached(folder / "raw.nrrd", b"\n\n", b"\ndata file: ct.raw\n\n", "ct.nhdr")
-        found["ct.mhd"] = _detached(folder / "raw.mha", b"LOCAL\n", b"ct.raw\n", "ct.mhd")
-        write_volume(folder / "mask.nii.gz", volume.with_data((volume.data > 300).astype(np.uint8)))
-        found["mask.nii.gz"] = _single(folder / "mask.nii.gz", read_mask)
-        write_stl(folder / "a.stl", np.eye(3), np.array([[0, 1, 2]]))
-        found["a.stl"] = _single(folder / "a.stl", read_stl)
-        found |= _dicom(folder, volume) | _texts(folder)
-        found["result"] = _result(folder / "result", volume)
-    return found
-
-
-def _single(path: Path, read: Callable[[Path], Any]) -> Subject:
-    return Subject({path.name: path.read_bytes()}, (path.name,), lambda place: read(place / path.name))
-
-
-def _detached(path: Path, end: bytes, replaced: bytes, name: str) -> Subject:
-    head, _, data = path.read_bytes().partition(end)
-    return Subject({name: head + replaced, "ct.raw": data}, (name, "ct.raw"), lambda place: read_scan(place / name))
-
-
-def _dicom(folder: Path, volume: Volume) -> dict[str, Subject]:
-    """A series as it is, deflated, run-length encoded and as JPEG 2000, and the first in a zip."""
-    from pydicom.uid import DeflatedExplicitVRLittleEndian, JPEG2000Lossless, RLELossless
-
-    found = {}
-    for kind in ("plain", "deflated", "rle", "jpeg"):
-        series = make_series(volume)
-        for piece in series:
-            if kind == "rle":
-                piece.compress(RLELossless)
-            elif kind == "deflated":
-                piece.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
-            elif kind == "jpeg":
-                _pack_jpeg(piece, JPEG2000Lossless)
-        files = {path.name: path.read_bytes() for path in sorted(save(folder / kind, series).iterdir())}
-        found[f"dicom {kind}"] = Subject(files, tuple(files), read_scan)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in found["dicom plain"].files.items():
-            archive.writestr(name, content)
-    found["ct.zip"] = Subject({"ct.zip": packed.getvalue()}, ("ct.zip",), lambda place: read_scan(place / "ct.zip"))
-    return found
-
-
-def _pack_jpeg(piece: Any, syntax: Any) -> None:
-    from PIL import Image
-    from pydicom.encaps import encapsulate
-
-    stream = io.BytesIO()
-    pixels = np.frombuffer(piece.PixelData, "<u2").reshape(piece.Rows, piece.Columns)
-    Image.fromarray(pixels).save(stream, format="JPEG2000", irreversible=False, no_jp2=True)
-    piece.PixelData = encapsulate([stream.getvalue()])
-    piece["PixelData"].VR = "OB"
-    piece["PixelData"].is_undefined_length = True
-    piece.PixelRepresentation = 0
-    piece.file_meta.TransferSyntaxUID = syntax
-
-
-def _texts(folder: Path) -> dict[str, Subject]:
-    texts = {
-        "marks.json": '{"side": "left", "landmarks_ras_mm": {"apex": [1, 2.5, 3], "base": [4, 5, -6e1]}}',
-        "marks.mrk.json": '{"markups": [{"coordinateSystem": "LPS", "coordinateUnits": "mm", "controlPoints": '
-        '[{"label": "apex", "position": [1, 2, 3], "positionStatus": "defined"}]}]}',
-        "marks.fcsv": "# Markups fiducial file version = 4.11\n# CoordinateSystem = LPS\n# columns = "
-        "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n1,1.5,2,3,0,0,0,1,1,1,0,apex,,\n",
-    }
-    found = {}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-        found[name] = _single(folder / name, read_landmarks)
-    found["calibration.json"] = _single(DEFAULT_FILE, load_calibration)
-    return found
-
-
-def _result(folder: Path, volume: Volume) -> Subject:
-    import json
-
-    folder.mkdir()
-    entry = {"value": 1.5, "sd": 0.1, "lower": 1.0, "upper": None}
-    record = {"format": FORMAT, "version": VERSION, "side": "left", "trusted": True, "flags": [], "notes": []}
-    record |= {"status": "converged", "parameters": {"a": entry}, "measurements": {"A": entry, "B": entry}}
-    (folder / "result.json").write_text(json.dumps(record))
-    share = volume.data / np.float32(volume.data.max())
-    for name in ("segmentation", "shape", "probability", "marginal"):
-        data = (share > 0.5).astype(np.uint8) if name in ("segmentation", "shape") else share
-        write_volume(folder / f"{name}.nii.gz", volume.with_data(data))
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return Subject(files, ("result.json", "result.json", *sorted(files)), read_result)
 
 
 def damage(content: bytes, other: bytes, random: np.random.Generator) -> bytes:  # noqa: C901 - a list of injuries
@@ -205,6 +90,9 @@ def attempt(number: int, seed: int, all_subjects: dict[str, Subject], place: Pat
         (place / key).write_bytes(content)
     began = time.perf_counter()
     outcome = _outcome(subject, place)
+    if outcome in ("read", "refused") and subject.words:
+        wrong = _command_outcome([word.replace("{}", str(place)) for word in subject.words], place.parent / "out")
+        outcome = wrong or outcome
     return name, outcome, time.perf_counter() - began
 
 
@@ -215,6 +103,8 @@ def _outcome(subject: Subject, place: Path) -> str:
             subject.read(place)
     except LogishapeError as error:
         text = str(error)
+        if isinstance(error.__cause__, MemoryError):
+            return f"more memory than {MOST_BYTES >> 30} GB: {text}"
         is_sentence = text.endswith(".") and text.isprintable() and not re.search(r"[.!?] [A-Z]", text)
         return "refused" if is_sentence and len(text) < 1000 else f"not one sentence: {text[:300]!r}"
     except BaseException as error:
@@ -222,6 +112,46 @@ def _outcome(subject: Subject, place: Path) -> str:
             raise
         return f"{type(error).__name__}: {str(error)[:300]}"
     return "read"
+
+
+def _command_outcome(words: list[str], out: Path) -> str:
+    """What is wrong with how the command ended and what it told; nothing where it is refused in one sentence.
+
+    It is refused even where the damage is harmless, since the cases are too coarse; but masks can be compared.
+    """
+    sys.argv = ["logishape", *words]
+    with tempfile.TemporaryFile() as told, _told_to(told.fileno()):
+        try:
+            cli.main()
+            code: Any = None
+        except SystemExit as end:
+            code = end.code
+        except BaseException as error:
+            return f"the command raises {type(error).__name__}: {str(error)[:300]}"
+        sys.stderr.flush()
+        told.seek(0)
+        lines = [line for line in told.read().decode(errors="replace").splitlines() if line[:2] != "  "]
+    if out.exists():
+        return "the command leaves a folder of results"
+    if code == 0 and words[0] == "evaluate" and not lines:
+        return ""
+    is_told = code == 2 and len(lines) == 1 and lines[0].startswith("logishape: ")
+    return "" if is_told else f"the command ends with {code} and tells {lines[:4]}"
+
+
+@contextlib.contextmanager
+def _told_to(file: int) -> Iterator[None]:
+    """What is written to stderr goes to a file, also what libraries below Python write; stdout goes nowhere."""
+    sys.stderr.flush()
+    kept, stream = os.dup(2), sys.stderr
+    os.dup2(file, 2)
+    try:
+        with os.fdopen(os.dup(2), "w") as sys.stderr, contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        sys.stderr = stream
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _work(numbers: list[int], seed: int, queue: Any) -> None:

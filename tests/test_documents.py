@@ -62,6 +62,7 @@ def test_readme_shows_the_picture_and_names_what_exists():
         assert (ROOT / target).exists(), target
 
 
+@pytest.mark.slow  # tests/oracle/test_fit.py profiles reference lengths; README fits a shape in every run
 def test_ellipse_and_circle(tmp_path):
     example = load_example("ellipse_circle")
     experiment = example.run(lengths=tuple(np.geomspace(0.2, 6.0, 8)))

@@ -19,13 +19,15 @@ from logishape.cochlea.calibration import DEFAULT_FILE
 from logishape.cochlea.landmarks import frame_from_points
 from logishape.cochlea.locate import Located
 from logishape.cochlea.measurements import measure
-from logishape.cochlea.pipeline import Outcome
+from logishape.cochlea.pipeline import Outcome, write_cases
 from logishape.cochlea.segment import STAGES, Fitted, Setting, _fit_in, _height
 from logishape.cochlea.verdict import HEADLINES
 from logishape.cochlea.vestibule import is_beyond
 from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_mask, read_stl, write_volume
+from logishape.io import read_landmarks, read_mask, read_result, read_stl, write_volume
 from logishape.metrics import compare
+from logishape.report import write_page
+from tests.mounts import small_disk
 from tests.problems import assert_one_sentence
 from tests.segmentations import (
     MAPS,
@@ -87,6 +89,31 @@ def view(place, twice) -> View:
 
 def dice(one, other, name="segmentation") -> float:
     return compare(one.labels.on_grid(name), other.labels.on_grid(name)).dice
+
+
+# What is written.
+
+
+@pytest.mark.parametrize("kilobytes", [4, 40, 400])
+def test_a_full_disk_leaves_the_older_result_or_nothing(twice, tmp_path, kilobytes):
+    with small_disk(tmp_path, kilobytes) as disk:
+        for seed in (None, 7):
+            folder = disk / "right"
+            if seed is not None:
+                folder.mkdir()
+                (folder / "result.json").write_text("{}")
+            outcome = dataclasses.replace(twice.first, folder=folder)
+            assert_one_sentence(lambda: write_cases((outcome,), True, write_page), "No space left")  # noqa: B023
+            assert contents(disk) == ({} if seed is None else {"right/result.json": b"{}"})
+
+
+def test_a_whole_result_is_read_again(twice, tmp_path):
+    outcome = dataclasses.replace(twice.first, folder=tmp_path / "out" / "right")
+    write_cases((outcome,), False, write_page)
+    found = read_result(outcome.folder)
+    assert found.record == json.loads(json.dumps(outcome.record))
+    assert found.is_trusted == outcome.result.is_trusted
+    np.testing.assert_array_equal(found.segmentation.data, outcome.result.labels.on_grid("segmentation").data)
 
 
 # What the result says.

@@ -209,6 +209,7 @@ def test_mirrored_and_moved_images_have_the_same_posterior():
     assert 0.5 < here.effective_fraction <= 1
 
 
+@pytest.mark.slow  # law/test_batch.py pads by weights of zero as well, and compares with no padding
 def test_weights_of_zero_do_not_count():
     case = ellipse_case()
     fit = ls.fit(case.model, case.observation, case.start).check()

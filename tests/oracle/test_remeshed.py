@@ -51,6 +51,7 @@ def test_the_level_is_the_distance_that_libigl_finds(x64):
     np.testing.assert_allclose(level(balls(nearest=shapes.nearest_by_libigl), BALL, points), found, atol=1e-9)
 
 
+@pytest.mark.slow  # libigl, above, holds the same lattice to 1e-9
 def test_a_finer_lattice_comes_nearer_to_the_true_distance(x64):
     points = some_points()
     true = np.asarray(shapes.Ball(3).level(BALL, points))
@@ -79,6 +80,7 @@ def test_finite_differences_are_the_derivatives(x64):
     assert_one_sentence(lambda: shapes.FiniteDifferences(shape, [1e-3, 1e-3]), "finite differences")
 
 
+@pytest.mark.slow  # above, the mesh's derivatives are compared with a ball's, and differences with an ellipsoid's
 def test_finite_differences_of_a_mesh_are_its_derivatives(x64):
     found, true = (
         all_derivatives(one, BALL, some_points(200)) for one in (shapes.FiniteDifferences(balls(), 1e-6), balls())

@@ -82,10 +82,11 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ("cochlea", "phantom", "evaluate", "demo")),
+        (["--help"], ("cochlea", "phantom", "evaluate", "demo", "reproduce")),
         (["cochlea", "--help"], ("--landmarks", "--at", "--side", "--series", "--preset", "--overwrite", "--json")),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
+        (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
         (["--version"], (ls.__version__,)),
         ([], ("Usage",)),
     ],
@@ -285,7 +286,7 @@ BAD = {
     "output below a file": (below_a_file, "is a file"),
     "output is a file": (onto_a_file, "is a file"),
     "unknown preset": (with_options("--preset", "fast"), "preset must be"),
-    "unknown distance": (with_options("--distance", "vtk"), "distance must be"),
+    "unknown distance": (with_options("--distance", "euclid"), "distance must be"),
     "unknown series": (unknown_series, UID),
     "series of a file": (with_options("--series", "1"), "leave the series out"),
     "few draws": (with_options("--draws", "3"), "num_draws"),
@@ -431,8 +432,32 @@ def test_a_break_is_not_a_traceback(run, place, monkeypatch):
     monkeypatch.setattr("logishape.cochlea.pipeline.read_scan", stop)
     code, out, err = run("cochlea", *plain(place / "ct.nii.gz", place))
     assert (code, out) == (130, "")
-    assert err == "logishape: stopped; nothing was written.\n"
+    assert err == "logishape: stopped; no result was left half-written.\n"
     assert not (place / "out").exists()
+
+
+def test_a_study_that_is_interrupted_keeps_what_is_finished(run, monkeypatch, tmp_path):
+    from logishape.reproduce import run as study
+
+    def ellipse(work):
+        work.part("one", lambda: 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(study.SECTIONS, "ellipse", ellipse)
+    code, _, err = run("reproduce", "-o", tmp_path, "--only", "ellipse")
+    assert code == 130
+    assert err.splitlines()[-1].startswith("logishape: stopped; finished parts are kept")
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["one.json"]
+
+
+def test_a_study_of_what_does_not_exist_is_refused(run, tmp_path):
+    for arguments, word in ((("--only", "efficacy"), "efficacy"), (("--data", tmp_path / "gone"), "F01")):
+        code, out, err = run("reproduce", "-o", tmp_path / "out", *arguments)
+        assert code == 2
+        assert word in err
+        assert len(err.splitlines()) == 1
+        assert out == ""
+    assert not (tmp_path / "out").exists()
 
 
 # The other commands.

@@ -137,7 +137,7 @@ OPTIONS = {
         lambda: Cochlea(calibration="all.json"),
         "must come from load_calibration but is a str",
     ),
-    "unknown distance": (lambda: Cochlea(distance="euclid"), "must be level or exact but is 'euclid'"),
+    "unknown distance": (lambda: Cochlea(distance="euclid"), "must be level, exact or mesh but is 'euclid'"),
     "unknown side": (lambda: Frame.identity("up"), "side must be left or right but is 'up'; say which"),
     "apex at the centre": (
         lambda: Frame.from_landmarks([1, 2, 3], [1, 2, 3], [5, 0, 0], "left"),
@@ -253,7 +253,10 @@ CHANGES = {
     "no table": (put({}, "tables"), "has no .*; choose|lacks"),
     "no spiral": (without(*A, "spiral"), "lacks 'spiral'"),
     "no prior": (without(*PRIOR), "lacks 'prior'"),
-    "no beta": (without(*A, "spiral", "beta"), "'beta' in .* must be one finite numbers?; the file is damaged"),
+    "no beta": (
+        without(*A, "spiral", "beta"),
+        "'beta' in .* must be one finite numbers below a million; it is damaged",
+    ),
     "no sections": (without(*A, "sections"), "lacks 'sections'"),
     "no column": (without(*A, "sections", "chebyshev", "dz"), "'dz' in .* must be n finite numbers"),
     "no range": (without(*A, "sections", "angle_range"), "'angle_range' in .* must be 2 finite"),
@@ -277,6 +280,10 @@ CHANGES = {
     ),
     "infinite bound": (put([-INF] * 15, *PRIOR, "lower"), "'lower' in .* must be 15 finite"),
     "end not a number": (put(NAN, *A, "theta_max"), "'theta_max' in .* must be one finite"),
+    "coefficient without bound": (
+        put([1e308] * 12, *A, "sections", "chebyshev", "c0"),
+        "'c0' in .* must be n finite numbers below a million",
+    ),
     "coefficient not a number": (put([NAN] * 12, *A, "sections", "chebyshev", "c0"), "'c0' in .* must be n finite"),
     "end before the start": (put(-1.0, *A, "theta_max"), "contradict each other .*; make the file anew"),
     "four turns": (put(25.0, *A, "theta_max"), "contradict each other .*less than three turns"),

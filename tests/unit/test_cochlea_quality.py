@@ -320,7 +320,7 @@ def test_the_largest_component_shares_faces():
     ("choice", "pattern"),
     [
         ({"preset": "fast"}, "preset must be"),
-        ({"distance": "vtk"}, "distance must be"),
+        ({"distance": "euclid"}, "distance must be"),
         ({"free": ("colour",)}, "free must be among"),
         ({"reference_length": 0.0}, "reference_length must lie"),
         ({"reference_length": np.nan}, "reference_length must lie"),
@@ -419,6 +419,7 @@ def test_volumes_that_are_no_ct(volume, pattern):
 
 
 def test_a_pose_is_a_frame_or_a_point():
+    assert_one_sentence(lambda: segment(spoilt((0, 0, 0), 5.0)), "0.6 mm or smaller")
     volume = Volume.from_spacing(np.random.default_rng(0).normal(0, 100, (12, 12, 12)), 0.6)
     assert check_ct(volume) is volume
     assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but this is a tuple")

@@ -30,7 +30,9 @@ def best_radius():
     return result.x
 
 
-@pytest.mark.parametrize(("method", "dtype"), [("gauss-newton", np.float32), ("bfgs", np.float64)])
+@pytest.mark.parametrize(
+    ("method", "dtype"), [("gauss-newton", np.float32), pytest.param("bfgs", np.float64, marks=pytest.mark.slow)]
+)
 def test_a_sharp_disc_is_found_however_sure_the_appearances_are(dtype, method, best_radius):
     # Log odds of up to 5e17 a voxel: changes of one nat must not drown in them. One compilation serves all.
     observation = ls.Observation.from_arrays(POINTS, np.where(DISTANCE < RADIUS, 1000.0, 0.0), dtype=dtype)

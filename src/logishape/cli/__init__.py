@@ -1,12 +1,19 @@
-"""The command line: `logishape cochlea`, `phantom`, `evaluate`, `demo`. Heavy imports wait inside the commands."""
+"""The command line: `logishape cochlea`, `demo`, `reproduce` and others. Heavy imports wait inside the commands."""
 
+import atexit
+import os
+import signal
 import sys
+import threading
+from types import FrameType
+from typing import Any
 
 import typer
 
-from logishape.cli import cochlea, demo, evaluate, phantom, train_distance
+from logishape.cli import cochlea, demo, evaluate, phantom, reproduce, train_distance
+from logishape.cli.terminal import sentence_of
 
-_INTERRUPTED = 130
+_STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -17,6 +24,7 @@ app.command("demo")(demo.command)
 app.command("phantom")(phantom.command)
 app.command("evaluate")(evaluate.command)
 app.command("train-distance")(train_distance.command)
+app.command("reproduce")(reproduce.command)
 
 
 @app.callback(invoke_without_command=True)
@@ -35,24 +43,56 @@ def about(
 
 def main() -> None:
     """Runs the command; what was wrong with the input or the usage is one sentence on stderr and exit code 2."""
+    _listen()
     try:
         code = app(standalone_mode=False)
+    except SystemExit as end:  # from `_stop`
+        code = end.code
     except Exception as error:
-        sentence = _sentence(error)
+        sentence = sentence_of(error)
         if sentence is None:
             raise
         sys.stderr.write(f"logishape: {sentence}\n")
         sys.exit(2)
-    if code == _INTERRUPTED:
-        sys.stderr.write("logishape: stopped; nothing was written.\n")
+    finally:
+        atexit.register(_let_go)
+    if code in [128 + number for number in _STOPS]:
+        sys.stderr.write("logishape: stopped; no result was left half-written.\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _sentence(error: Exception) -> str | None:
-    """What a person needs to know of an error they can mend; None for one that is ours to mend."""
-    usage = getattr(error, "format_message", None)  # of the parser's own errors
-    if usage is not None:
-        return " ".join(str(usage()).split()).rstrip(".") + "; see --help."
-    from logishape.core.errors import LogishapeError
+def _listen() -> None:
+    """A scheduler's or a closing terminal's wish to stop is heard as Ctrl-C is, so that temporary files go away."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _STOPS:
+            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup SIGHUP is ignored, and stays so
+                signal.signal(number, _stop)
+        sys.unraisablehook = _ask_again
 
-    return str(error) if isinstance(error, LogishapeError) else None
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise _Stopped(number)
+
+
+class _Stopped(SystemExit):
+    """The end that a signal asked for."""
+
+    def __init__(self, number: int):
+        super().__init__(128 + number)
+        self.number = number
+
+
+def _ask_again(lost: Any, otherwise: Any = sys.unraisablehook) -> None:
+    """A wish to stop that fell into the clean-up of some object, where Python drops it, is sent once more."""
+    if isinstance(lost.exc_value, _Stopped | KeyboardInterrupt):
+        number = lost.exc_value.number if isinstance(lost.exc_value, _Stopped) else signal.SIGINT
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+    else:
+        otherwise(lost)
+
+
+def _let_go() -> None:
+    """The work is done: a signal that comes now ends the process and tells nothing."""
+    for number in _STOPS:
+        if signal.getsignal(number) in (_stop, signal.default_int_handler):
+            signal.signal(number, signal.SIG_DFL)

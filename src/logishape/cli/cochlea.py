@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from logishape.cli.terminal import prepare_jax, show_table, stages
+from logishape.cli.terminal import one_line, prepare_jax, sentence_of, show_table, stages
 
 UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
 
@@ -119,18 +119,17 @@ def read_calibration(file: Path | None, weights: Path | None) -> Any:
 
 def run_all(requests: list[Any], as_json: bool) -> int:
     """Runs and shows every scan; one that is refused does not stop the others. Returns the exit code."""
-    from logishape.core.errors import LogishapeError
-
     records, codes = [], {0}
     for request in requests:
         if len(requests) > 1 and not as_json:
-            typer.echo(f"{request.input}:")
+            typer.echo(f"{one_line(request.input)}:")
         try:
             outcomes = _run_one(request, as_json)
-        except LogishapeError as error:
-            if len(requests) == 1:
+        except Exception as error:
+            sentence = sentence_of(error)
+            if len(requests) == 1 or sentence is None:
                 raise
-            typer.echo(f"logishape: {request.input}: {error}", err=True)
+            typer.echo(f"logishape: {one_line(request.input)}: {sentence}", err=True)
             codes.add(2)
             continue
         records += [outcome.record for outcome in outcomes]
@@ -197,7 +196,9 @@ def show_outcome(outcome: Any) -> None:
         typer.echo(f"  - {flag.message}")
     if result.is_trusted:
         typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
-    typer.echo(f"Results in {outcome.folder}; open report.html there. Research use only; not a medical device.")
+    typer.echo(
+        f"Results in {one_line(outcome.folder)}; open report.html there. Research use only; not a medical device."
+    )
 
 
 def parse_point(text: str | None) -> tuple[float, float, float] | None:

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: stages with their seconds, and tables."""
+"""What a person at a terminal sees: stages with their seconds, tables, and what went wrong in one sentence."""
 
 import contextlib
 import os
@@ -100,3 +100,23 @@ def show_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]])
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def sentence_of(error: Exception) -> str | None:
+    """What a person needs to know of an error they can mend, on one line; None for one that is ours to mend."""
+    usage = getattr(error, "format_message", None)  # of the parser's own errors
+    if usage is not None:
+        return one_line(usage()).rstrip(".") + "; see --help."
+    if isinstance(error, OSError) and error.strerror:
+        place = "a file" if error.filename is None else f"'{os.fsdecode(error.filename)}'"
+        return one_line(f"{place} could not be used ({error.strerror}); check its name, permissions and space left.")
+    if isinstance(error, MemoryError):
+        return "there should be room for the CT in memory but there is not; crop it to the temporal bones."
+    from logishape.core.errors import LogishapeError
+
+    return one_line(error) if isinstance(error, LogishapeError) else None
+
+
+def one_line(text: object) -> str:
+    """Text without what a terminal would obey: names of files may hold line breaks and worse."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in str(text)).split())

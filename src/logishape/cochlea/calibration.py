@@ -16,6 +16,7 @@ from logishape.core.errors import InputError
 from logishape.io.json_files import plain, read_json
 
 FORMAT, VERSION = "logishape cochlea calibration", 1
+_LARGEST = 1e6  # of any number in a file: millimetres, radians and their squares are far below
 PARAMETERS = (
     *("tx", "ty", "tz", "rx", "ry", "rz", "a", "b", "alpha", "phi"),
     *("section_scale", "section_c2", "section_s2", "theta_max", "apex_offset"),
@@ -166,13 +167,15 @@ def _get(record: Mapping[str, Any], name: str, kind: type, path: Path) -> Any:
 
 
 def _numbers(record: Mapping[str, Any], name: str, shape: tuple[int, ...], path: Path) -> np.ndarray:
-    """Finite numbers of this shape; -1 stands for any length."""
+    """Numbers of this shape that a cochlea can have; -1 stands for any length."""
     try:
         values = np.array(record.get(name), dtype=float)
     except (TypeError, ValueError, OverflowError):
         values = np.array(np.nan)
     fits = len(shape) == values.ndim and all(a in (-1, b) for a, b in zip(shape, values.shape, strict=True))
-    if not fits or values.size == 0 or not np.all(np.isfinite(values)):
+    if not fits or values.size == 0 or not np.all(np.abs(values) < _LARGEST):
         size = " x ".join("n" if a < 0 else str(a) for a in shape) or "one"
-        raise InputError(f"{name!r} in {path.name} must be {size} finite numbers; the file is damaged: make it anew.")
+        raise InputError(
+            f"{name!r} in {path.name} must be {size} finite numbers below a million; it is damaged: make it anew."
+        )
     return values

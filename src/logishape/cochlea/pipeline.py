@@ -103,14 +103,21 @@ def run(
     for outcome in outcomes:  # a rival pose may have had the other side
         _check_free(outcome.folder, request)
     tell("write")
-    with contextlib.ExitStack() as stack:  # all are written before the first is put in place
+    write_cases(outcomes, request.overwrite, finish)
+    _remove_stale(request, {outcome.result.side for outcome in outcomes})
+    return outcomes
+
+
+def write_cases(
+    outcomes: tuple[Outcome, ...], overwrite: bool, finish: Callable[[Path, Outcome], None] | None = None
+) -> None:
+    """Writes the folder of each ear; all are written before the first is put in place."""
+    with contextlib.ExitStack() as stack:
         for outcome in outcomes:
-            temporary = stack.enter_context(atomic_folder(outcome.folder, request.overwrite))
+            temporary = stack.enter_context(atomic_folder(outcome.folder, overwrite))
             write_case(temporary, outcome)
             if finish is not None:
                 finish(temporary, outcome)
-    _remove_stale(request, {outcome.result.side for outcome in outcomes})
-    return outcomes
 
 
 def _remove_stale(request: Request, found: set[Side]) -> None:

@@ -1,7 +1,6 @@
 """A zip of DICOM slices, or of one image file, unpacked where it can do no harm."""
 
 import contextlib
-import shutil
 import stat
 import tempfile
 import zipfile
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from logishape.core.errors import InputError
+from logishape.io.leftovers import hidden_name, remove, sweep
 from logishape.io.payload import PIECE
 
 MOST_BYTES = 4 << 30  # unpacked, all members together
@@ -25,13 +25,13 @@ def unpacked(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
 
     Members get numbers for names, so that none can lie outside the folder, and keep only a known suffix. Links and
     what a desktop adds are left out. What a member says of its size is not believed: bytes are counted as they come.
-    The folder is gone at the end.
+    The folder is gone at the end; one that a killed run left goes with the next zip.
     """
-    with tempfile.TemporaryDirectory(prefix="logishape-") as place:
+    with _folder(path.name) as place:
         try:
             with zipfile.ZipFile(path) as archive:
                 most = min(MOST_BYTES, _ALWAYS_ALLOWED + _LARGEST_RATIO * path.stat().st_size)
-                images = _unpack(archive, Path(place), most, suffixes)
+                images = _unpack(archive, place, most, suffixes)
         except InputError:
             raise
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
@@ -44,7 +44,33 @@ def unpacked(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
                 f"{path.name} should hold one image or one DICOM study but holds {len(images)} images; unpack it and "
                 "give the one that is meant."
             )
-        yield images[0] if images else Path(place)
+        yield images[0] if images else place
+
+
+@contextlib.contextmanager
+def _folder(name: str) -> Iterator[Path]:
+    """A folder for the members among the temporary files, for nobody else to read."""
+    with _told(name):
+        beside = Path(tempfile.gettempdir()) / "unpacked"
+        sweep(beside)
+        place = hidden_name(beside)
+        place.mkdir(mode=0o700)
+    try:
+        yield place
+    finally:
+        remove(place)
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
+    """A disk that is full or may not be written to, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{name} could not be unpacked among the temporary files ({error.strerror or 'input or output error'}); "
+            "free some space, or set TMPDIR to another folder."
+        ) from error
 
 
 def _unpack(archive: zipfile.ZipFile, place: Path, most: int, suffixes: tuple[str, ...]) -> list[Path]:
@@ -74,7 +100,7 @@ def _unpack(archive: zipfile.ZipFile, place: Path, most: int, suffixes: tuple[st
 def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most: int) -> int:
     """The bytes of one member, at most so many; how many they were."""
     written, name = 0, Path(str(archive.filename)).name
-    with archive.open(member) as source, target.open("xb") as sink:
+    with archive.open(member) as source, _told(name), target.open("xb") as sink:
         while piece := source.read(PIECE):
             written += len(piece)
             if written > most:
@@ -82,8 +108,6 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, most
                     f"{name} should unpack to at most {MOST_BYTES >> 30} GiB and about {_LARGEST_RATIO} times its "
                     "own size but goes beyond that; unpack it yourself if you trust it."
                 )
-            if len(piece) > shutil.disk_usage(target.parent).free:
-                raise InputError(f"there is not enough space to unpack {name}; free some, or set TMPDIR elsewhere.")
             sink.write(piece)
     return written
 

@@ -13,8 +13,7 @@ from logishape.io.leftovers import hidden_name, remove, sweep
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """An error where this file or folder could not be written; ask before the work is done."""
-    path = _real(path)
-    _probe(path if path.is_dir() else path.parent, path)
+    _probe(_real(path))
 
 
 @contextlib.contextmanager
@@ -73,17 +72,19 @@ def remove_folder(path: str | os.PathLike[str]) -> None:
     remove(hidden)
 
 
-def _probe(folder: Path, path: Path) -> None:
+def _probe(folder: Path, path: Path | None = None) -> None:
     """An error where no new file can be made in the folder, or in the nearest one above that exists."""
-    while not folder.exists():
-        folder = folder.parent
-    if not folder.is_dir():
-        raise InputError(f"{path} cannot be written because {folder} is a file; choose another place.")
+    path = path or folder
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        path.exists()  # fails where the name itself is too long
+        while not os.path.lexists(folder) or (folder == path and not folder.is_dir()):
+            folder = folder.parent
+        if folder.is_dir():
+            with tempfile.TemporaryFile(dir=folder):
+                return
     except OSError as error:
         raise _unwritable(path, error) from error
+    raise InputError(f"{path} cannot be written because {folder} is a file; choose another place.")
 
 
 def _swap(temporary: Path, target: Path, overwrite: bool) -> None:

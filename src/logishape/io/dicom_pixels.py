@@ -1,6 +1,8 @@
 """The pixels of DICOM slices in their physical unit, whichever way they were compressed."""
 
+import contextlib
 import itertools
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,14 +28,16 @@ def read_pixels(pieces: Sequence[Slice]) -> Iterator[np.ndarray]:
 
 
 def _read_file(piece: Slice) -> np.ndarray:
+    import pydicom
     from pydicom.pixels.utils import pixel_array
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd but readable headers
-            stored = pixel_array(piece.path)
+            is_deflated = "Deflated" in piece.syntax  # has no place in the file that could be gone to
+            stored = pydicom.dcmread(piece.path).pixel_array if is_deflated else pixel_array(piece.path)
     except Exception as error:  # decoders fail in many ways
-        if not piece.is_packed:
+        if "JPEG" not in piece.syntax:  # others gain nothing, and SimpleITK takes the memory that a header asks for
             raise _unreadable(piece) from error
         return _checked(_read_with_simpleitk(piece), piece)
     return _rescaled(stored, piece)
@@ -61,9 +65,29 @@ def _read_with_simpleitk(piece: Slice) -> np.ndarray:
 
     sitk.ProcessObject.SetGlobalWarningDisplay(False)
     try:
-        return sitk.GetArrayFromImage(sitk.ReadImage(str(piece.path), imageIO="GDCMImageIO"))[0].astype(np.float32)
+        with _silenced():
+            image = sitk.ReadImage(str(piece.path), imageIO="GDCMImageIO")
+        return sitk.GetArrayFromImage(image)[0].astype(np.float32)
     except RuntimeError as error:
         raise _unreadable(piece) from error
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Nothing written to stderr meanwhile: the decoders below talk to the terminal themselves."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _rescaled(stored: np.ndarray, piece: Slice) -> np.ndarray:

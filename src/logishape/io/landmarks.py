@@ -28,7 +28,7 @@ class NamedPoints:
 def read_landmarks(path: str | os.PathLike[str]) -> NamedPoints:
     """The named points of a .json file with `landmarks_ras_mm`, a Slicer .mrk.json, or a Slicer .fcsv."""
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # false also for a name that no file can have
         raise InputError(f"there is no landmark file {path}; check the path.")
     if not path.name.lower().endswith((".json", ".fcsv")):
         raise InputError(f"{path.name} is no landmark file that is read; give .json, .mrk.json or .fcsv.")

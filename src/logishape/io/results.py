@@ -36,7 +36,7 @@ class StoredResult:
 
 def is_result(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a record of a result."""
-    return (Path(folder) / RECORD).is_file()
+    return os.path.isfile(Path(folder) / RECORD)
 
 
 def read_result(folder: str | os.PathLike[str]) -> StoredResult:

@@ -109,7 +109,11 @@ def _read(path: Path, series: str | None) -> tuple[str, FileImage]:
         raise InputError(
             f"{path} could not be read ({error.strerror or 'input error'}); check that it is there and may be opened."
         ) from error
-    except (ValueError, OverflowError, MemoryError) as error:
+    except MemoryError as error:
+        raise InputError(
+            f"there should be room for {path.name} in memory but there is not; crop it to the temporal bones."
+        ) from error
+    except (ValueError, OverflowError) as error:
         raise InputError(
             f"{path.name} should have a header that makes sense but its numbers cannot be used; export it again."
         ) from error

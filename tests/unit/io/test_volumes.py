@@ -103,7 +103,7 @@ def test_missing_empty_and_unknown(tmp_path):
         (tmp_path / name).write_bytes(b"")
         with refused(name, "empty"):
             read_scan(tmp_path / name)
-    for name in ("ct.jpg", "ct.hdr", "ct", "ct.zip"):
+    for name in ("ct.jpg", "ct.hdr", "ct", "ct.7z"):
         (tmp_path / name).write_bytes(b"some bytes")
         with refused(name, ".nii.gz", "DICOM folder"):
             read_scan(tmp_path / name)
