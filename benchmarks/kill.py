@@ -5,8 +5,8 @@
 A phantom in a zip is segmented again and again by the real command, which gets a signal after a random time: two in
 three times while results are written and put in place, else anywhere in its run. The signals are SIGKILL, SIGTERM and
 SIGINT in turn. Every other time an earlier result stands there and --overwrite is given. After SIGTERM and SIGINT
-neither a hidden name in the folder nor an unpacked scan may be left, and no traceback is told once the command has begun; what
-SIGKILL leaves must be gone after one run that is left to finish.
+neither a hidden name in the folder nor an unpacked scan may be left, and no traceback is told once the command has
+begun; what SIGKILL leaves must be gone after one run that is left to finish.
 """
 
 import argparse
