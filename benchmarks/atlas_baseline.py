@@ -39,6 +39,7 @@ from logishape.io import read_landmarks, read_mask, read_volume
 from logishape.reproduce.atlas import Demons, register
 from logishape.reproduce.atlas import look_at as atlas_look
 from logishape.reproduce.atlas import warp as atlas_warp
+from logishape.reproduce.cases import fold_of
 
 TUNED_ON = sorted(FOLDS["1"] + FOLDS["2"])
 TIMED = ("F08", "F11", "T06")
@@ -111,8 +112,8 @@ def score(yardstick: ModuleType, prediction: np.ndarray, target: Ear) -> Scores:
 
 def fit_ours(target: Ear, options: SegmentOptions) -> Found:
     """Our fit in the landmarks' frame, with what was calibrated without the target's fold."""
-    fold = next(key for key, names in FOLDS.items() if target.name in names)
-    shape = Cochlea(None, options.free, load_calibration(DEFAULT_FILE, fold), distance=options.distance)
+    calibration = load_calibration(DEFAULT_FILE, fold_of(target.name))
+    shape = Cochlea(None, options.free, calibration, distance=options.distance)
     model = Model(shape, shape.prior(gaussian=True), options.lengths[0])
     return search(model, target.crop, find_intensities(target.crop), options)
 

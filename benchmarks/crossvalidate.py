@@ -49,6 +49,7 @@ from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 from logishape.io import atomic_folder, read_landmarks, read_scan, read_volume, write_volume
 from logishape.metrics import compare, dice
+from logishape.reproduce.cases import fold_of
 
 MIDDLE = np.array([[0.6, 0.2, 0.8]])
 AIR = ("F01", "F02", "F03", "F05", "F08", "F10", "F14")
@@ -68,11 +69,6 @@ def rough_pose(frame: Frame, how: str, seed: int) -> Frame | Point | None:
         shift = np.asarray(frame.to_world(MIDDLE) - moved.to_world(MIDDLE))[0] + rng.normal(0, 1.2, 3)
         return Frame(moved.axes, np.asarray(frame.origin) + shift)
     return frame
-
-
-def fold_of(name: str) -> str:
-    """The fold that a specimen is tested in."""
-    return next(key for key, names in FOLDS.items() if name in names)
 
 
 def degraded(volume: Volume, how: str, seed: int) -> Volume:

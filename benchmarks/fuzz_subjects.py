@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.unit.io.dicom_files import AFFINE, ct, make_series, save
 
 from logishape.cochlea.calibration import DEFAULT_FILE, load_calibration
+from logishape.cochlea.learned import DEFAULT_FILE as NETWORK_FILE
+from logishape.cochlea.learned import load_network
 from logishape.cochlea.result import FORMAT, VERSION
 from logishape.core.volume import Volume
 from logishape.io import read_landmarks, read_mask, read_result, read_scan, read_stl, write_stl, write_volume
@@ -137,6 +139,7 @@ def _texts(folder: Path) -> dict[str, Subject]:
         (folder / name).write_text(text)
         found[name] = _beside_ct(folder, folder / name, "--landmarks", read_landmarks)
     found["calibration.json"] = _beside_ct(folder, DEFAULT_FILE, "--calibration", load_calibration)
+    found["distance.npz"] = _beside_ct(folder, NETWORK_FILE, "--weights", load_network)
     return found
 
 

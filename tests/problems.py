@@ -76,6 +76,8 @@ SHAPES = [
     ShapeCase("remeshed", shapes.Remeshed(shapes.Ellipsoid(3), -5, 5, 0.6), np.array([4.0, 2.5, 3.0]), 3),
     # Next to the axis a section's change by angle is not resolved, which bends the slope there.
     ShapeCase("cochlea", cochlea.Cochlea(), _posed_theta(POSE_3D, (3.0, 0.14, 1.5, -0.5)), 3, 0.02),
+    # A network's slope is one only as well as it was learnt.
+    ShapeCase("learned", cochlea.Cochlea(distance="learned"), _posed_theta(POSE_3D, (3.0, 0.14, 1.5, -0.5)), 3, 0.1),
 ]
 
 _COUNTS = appearance.PseudoCounts(weights=20.0, means=15.0, scales=30.0, dofs=25.0)

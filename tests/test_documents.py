@@ -40,7 +40,9 @@ def check_figure(example, experiment, folder: Path) -> None:
 
 
 # Many programs to compile, each with a twin among the other tests.
-SLOW = dict.fromkeys(("engine.md", "posterior.md", "cochlea.md", "shapes.md", "segmentation.md"), pytest.mark.slow)
+SLOW = dict.fromkeys(
+    ("engine.md", "posterior.md", "cochlea.md", "shapes.md", "segmentation.md", "measurements.md"), pytest.mark.slow
+)
 PAGES = [pytest.param(path, id=path.name, marks=SLOW.get(path.name, ())) for path in DOCUMENTS if snippets(path)]
 
 

@@ -92,7 +92,7 @@ def test_no_surface_in_the_lattice_is_no_number_and_a_bad_lattice_is_refused(x64
     assert np.all(np.isnan(level(balls(), np.array([9.0, 0, 0, 1]), some_points(10))))
     assert_one_sentence(lambda: shapes.Remeshed(shapes.Ball(3), 2, -2), "lower one below")
     assert_one_sentence(lambda: shapes.Remeshed(shapes.Ball(3), -2, 2, 1e-3), "at most")
-    assert_one_sentence(lambda: Cochlea(distance="vtk"), "level, exact or mesh")
+    assert_one_sentence(lambda: Cochlea(distance="vtk"), "level, exact, mesh or learned")
 
 
 @pytest.mark.slow

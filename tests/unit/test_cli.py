@@ -82,10 +82,11 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ("cochlea", "phantom", "evaluate", "demo")),
+        (["--help"], ("cochlea", "phantom", "evaluate", "demo", "reproduce")),
         (["cochlea", "--help"], ("--landmarks", "--at", "--side", "--series", "--preset", "--overwrite", "--json")),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
+        (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
         (["--version"], (ls.__version__,)),
         ([], ("Usage",)),
     ],
@@ -433,6 +434,30 @@ def test_a_break_is_not_a_traceback(run, place, monkeypatch):
     assert (code, out) == (130, "")
     assert err == "logishape: stopped; no result was left half-written.\n"
     assert not (place / "out").exists()
+
+
+def test_a_study_that_is_interrupted_keeps_what_is_finished(run, monkeypatch, tmp_path):
+    from logishape.reproduce import run as study
+
+    def ellipse(work):
+        work.part("one", lambda: 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(study.SECTIONS, "ellipse", ellipse)
+    code, _, err = run("reproduce", "-o", tmp_path, "--only", "ellipse")
+    assert code == 130
+    assert err.splitlines()[-1].startswith("logishape: stopped; finished parts are kept")
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["one.json"]
+
+
+def test_a_study_of_what_does_not_exist_is_refused(run, tmp_path):
+    for arguments, word in ((("--only", "efficacy"), "efficacy"), (("--data", tmp_path / "gone"), "F01")):
+        code, out, err = run("reproduce", "-o", tmp_path / "out", *arguments)
+        assert code == 2
+        assert word in err
+        assert len(err.splitlines()) == 1
+        assert out == ""
+    assert not (tmp_path / "out").exists()
 
 
 # The other commands.

@@ -11,14 +11,16 @@ import pytest
 import logishape as ls
 from logishape.appearance import gaussian
 from logishape.cochlea import Cochlea, Frame, SegmentOptions, quality
-from logishape.cochlea.checks import check_ct
+from logishape.cochlea.checks import check_ct, check_field, metal_mm3, tilt_degrees
 from logishape.cochlea.labels import Labels, largest_component
 from logishape.cochlea.lumen import Intensities
-from logishape.cochlea.measurements import UNITS, Measurement
-from logishape.cochlea.quality import Flag, find_flags
+from logishape.cochlea.measurements import QUANTITIES, Measurement
+from logishape.cochlea.quality import find_flags
 from logishape.cochlea.reformat import Crop, grid_points
 from logishape.cochlea.search import NUM_CANDIDATES, ROWS, Found, candidates, observe
 from logishape.cochlea.segment import segment
+from logishape.cochlea.signs import Signs
+from logishape.cochlea.verdict import HEADLINES, Flag, verdict_of
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.volume import Volume
 from tests.problems import assert_one_sentence
@@ -67,12 +69,22 @@ def make_labels(segmented=80, shape=80, overlap=78) -> Labels:
 
 
 def measured(turns=2.6) -> dict[str, Measurement]:
-    return {name: Measurement(turns, turns - 0.1, turns + 0.1, unit) for name, unit in UNITS.items()}
+    return {name: Measurement(turns, turns, turns - 0.1, turns + 0.1, one.unit) for name, one in QUANTITIES.items()}
 
 
-def flags(found=None, posterior=None, labels=None, turns=2.6, likeness=0.9) -> dict[str, Flag]:
+CT = Volume.from_spacing(np.arange(729.0).reshape(9, 9, 9), 0.4)
+
+
+def make_signs(likeness=0.9, **choice) -> Signs:
+    """Those of a good result but for what is chosen."""
+    good = {"score": 0.85, "margin": 0.25, "contrast": 10.0, "rival_gap": None}
+    return Signs(likeness, **(good | {"surface_error_mm": 0.02, "shape_surface_error_mm": 0.1} | choice))
+
+
+def flags(found=None, posterior=None, labels=None, turns=2.6, volume=CT, **choice) -> dict[str, Flag]:
     found, posterior = make_found() if found is None else found, make_posterior() if posterior is None else posterior
-    raised = find_flags(found, posterior, make_labels() if labels is None else labels, measured(turns), likeness)
+    labels = make_labels() if labels is None else labels
+    raised = find_flags(volume, found, posterior, labels, measured(turns), make_signs(**choice))
     return {flag.name: flag for flag in raised}
 
 
@@ -95,7 +107,7 @@ def test_fits_that_ended_otherwise(status):
 
 def test_posteriors_that_fell_back_or_failed():
     assert not flags(posterior=make_posterior(is_fallback=True))["posterior"].is_serious
-    (raised,) = find_flags(make_found(), None, make_labels(), measured(), 0.9)
+    (raised,) = find_flags(CT, make_found(), None, make_labels(), measured(), make_signs())
     assert (raised.name, raised.is_serious) == ("posterior", True)
 
 
@@ -181,10 +193,86 @@ def test_a_cochlea_cut_by_the_field_of_view():
     assert 5 < missing < 60  # mm^3, of about 80
 
 
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"score": 0.9, "margin": 0.1}, {}),
+        ({"score": None, "margin": None, "contrast": None, "rival_gap": 50.0}, {}),
+        ({"score": quality.LOW_SCORE - 0.01}, {"score": False}),
+        ({"margin": quality.SMALL_MARGIN - 0.01}, {"margin": False}),
+        ({"rival_gap": quality.CLOSE_RIVAL - 0.1}, {"rival": False}),
+        ({"contrast": quality.LOW_CONTRAST + 0.1}, {}),
+        ({"contrast": quality.LOW_CONTRAST - 0.1}, {"contrast": False}),
+        ({"contrast": quality.NO_CONTRAST - 0.1}, {"contrast": True}),
+        ({"surface_error_mm": quality.ROUGH_MM + 0.01}, {"surface_error": False}),
+        ({"surface_error_mm": quality.WRONG_MM + 0.01}, {"surface_error": True}),
+        ({"surface_error_mm": None}, {"surface_error": True}),
+        ({"shape_surface_error_mm": quality.ROUGH_SHAPE_MM + 0.01}, {"shape_surface_error": False}),
+        ({"shape_surface_error_mm": quality.WRONG_SHAPE_MM + 0.01}, {"shape_surface_error": True}),
+    ],
+    ids=str,
+)
+def test_signs_and_the_flags_they_earn(choice, expected):
+    assert {name: flag.is_serious for name, flag in flags(**choice).items()} == expected
+
+
+def test_one_verdict_from_all_flags():
+    mild, serious = Flag("a", "A.", False), Flag("b", "B.", True)
+    assert [verdict_of(some) for some in ([], [mild], [mild, serious])] == ["good", "check", "do not use"]
+    assert verdict_of(()) == "good"
+    assert set(json.loads(SCHEMA.read_text())["properties"]["verdict"]["enum"]) == set(HEADLINES)
+
+
+def test_voxels_are_refused_or_to_be_checked():
+    assert flags(volume=Volume(CT.data, np.diag([0.4, 0.4, 0.4, 1.0]))) == {}
+    raised = flags(volume=Volume(CT.data, np.diag([0.4, 0.55, 0.4, 1.0])))
+    assert {name: flag.is_serious for name, flag in raised.items()} == {"coarse_voxels": False}
+    assert "0.55 mm" in raised["coarse_voxels"].message
+
+
+@pytest.mark.parametrize(("radius", "expected"), [(0.0, None), (1.0, False), (1.6, True)])
+def test_metal_is_noticed_by_its_volume(radius, expected):
+    """A ball of 20000 HU in bone; the smoothing leaves its size, and takes white noise for noise."""
+    points = grid_points()
+    noise = np.random.default_rng(0).normal(2130, 600, len(points))
+    is_metal = np.linalg.norm(points - [1.0, 0.0, 1.0], axis=1) < radius
+    crop = Crop(points, np.where(is_metal, 20_000, noise).astype(np.float32), np.ones(len(points), bool))
+    volume = metal_mm3(crop, HU)
+    assert 4 / 3 * np.pi * radius**3 <= volume <= 4 / 3 * np.pi * (radius + 0.4) ** 3 * (radius > 0)
+    found = flags(make_found()._replace(crop=crop))
+    assert (found["metal"].is_serious if found else None) is expected
+    scaled = Crop(points, np.float32(0.5) * crop.intensities + np.float32(100), crop.is_covered)
+    assert metal_mm3(scaled, Intensities("fluid", 195.0, 1165.0, 75.0, 125.0)) == pytest.approx(volume, abs=0.1)
+
+
+def test_tilted_slices_are_read_and_impossible_ones_refused():
+    for degrees in (0.0, 20.0, 45.0):
+        affine = np.diag([0.5, 0.5, 0.7, 1.0])
+        affine[1, 2] = 0.7 * np.tan(np.radians(degrees))
+        volume = Volume(np.random.default_rng(0).normal(0, 100, (12, 12, 12)), affine)
+        assert tilt_degrees(volume) == pytest.approx(degrees, abs=1e-6)
+        if degrees < 40:
+            assert check_ct(volume) is volume
+        else:
+            assert_one_sentence(lambda volume=volume: check_ct(volume), "tilted by 30 degrees at most .* says 45")
+
+
+def test_a_field_of_view_that_ends_in_the_cochlea_is_refused():
+    whole = Volume(np.zeros((60, 60, 60), np.float32), np.diag([0.3, 0.3, 0.3, 1.0]))
+    frame = Frame(np.eye(3), np.array([8.0, 8.0, 7.0]))
+    check_field(whole, frame, COCHLEA)
+    for length in (30, 25):  # 9.0 and 7.5 mm: one and 0.5 mm off the base's centre on either side
+        part = Volume(whole.data[:length], whole.affine)
+        assert_one_sentence(lambda part=part: check_field(part, frame, COCHLEA), "show the whole cochlea")
+
+
 def test_flags_read_as_sentences():
     bad = make_found(make_fit(ls.Status.OUT_OF_STEPS, theta=odd(9.0)), Intensities("air", 0.0, 300.0, 1.0, 1.0))
-    raised = find_flags(bad, None, make_labels(0, 0, 0), measured(1.0), 0.1)
+    signs = Signs(0.1, 0.5, 0.0, 0.5, 1.0, None, 0.8)
+    coarse = Volume(CT.data, np.diag([0.4, 0.5, 0.4, 1.0]))
+    raised = find_flags(coarse, bad, None, make_labels(0, 0, 0), measured(1.0), signs)
     names = {"fit", "posterior", "odd_shape", "not_hu", "disagreement", "volume", "turns", "likeness"}
+    names |= {"coarse_voxels", "score", "margin", "contrast", "rival", "surface_error", "shape_surface_error"}
     assert {flag.name for flag in raised} == names
     for flag in raised:
         assert flag.message[0].isupper()
@@ -332,7 +420,7 @@ def test_volumes_that_are_no_ct(volume, pattern):
 
 def test_a_pose_is_a_frame_or_a_point():
     assert_one_sentence(lambda: segment(spoilt((0, 0, 0), 5.0)), "0.6 mm or smaller")
-    volume = Volume.from_spacing(np.random.default_rng(0).normal(0, 100, (12, 12, 12)).astype(np.float32), 0.5)
+    volume = Volume.from_spacing(np.random.default_rng(0).normal(0, 100, (12, 12, 12)), 0.6)
     assert check_ct(volume) is volume
     assert_one_sentence(lambda: segment(volume, (1.0, 2.0, 3.0)), "a Frame .* but this is a tuple")
-    assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should cover the cochlea")
+    assert_one_sentence(lambda: segment(volume, Frame.identity()), "the CT should show the whole cochlea")

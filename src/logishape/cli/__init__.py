@@ -1,4 +1,4 @@
-"""The command line: `logishape cochlea`, `phantom`, `evaluate`, `demo`. Heavy imports wait inside the commands."""
+"""The command line: `logishape cochlea`, `demo`, `reproduce` and others. Heavy imports wait inside the commands."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from logishape.cli import cochlea, demo, evaluate, phantom
+from logishape.cli import cochlea, demo, evaluate, phantom, reproduce, train_distance
 from logishape.cli.terminal import sentence_of
 
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -23,6 +23,8 @@ app.command("cochlea")(cochlea.command)
 app.command("demo")(demo.command)
 app.command("phantom")(phantom.command)
 app.command("evaluate")(evaluate.command)
+app.command("train-distance")(train_distance.command)
+app.command("reproduce")(reproduce.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -8,15 +8,6 @@ import typer
 
 from logishape.cli.terminal import one_line, prepare_jax, sentence_of, show_table, stages
 
-NAMES = {
-    "A": "A, basal diameter",
-    "B": "B, across A",
-    "H": "H, height",
-    "duct_length_organ_of_corti": "Duct length, organ of Corti",
-    "duct_length_lateral_wall": "Duct length, lateral wall",
-    "turns": "Turns",
-    "volume": "Volume of the shape",
-}
 UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
 
 
@@ -54,7 +45,12 @@ def command(
     label_length: Annotated[
         float | None, typer.Option(help="mm, for drawing labels; 0.2, or 0.25 with --preset paper.")
     ] = None,
-    distance: Annotated[str, typer.Option(help="level (fast), exact (Euclidean), or mesh (to triangles).")] = "level",
+    distance: Annotated[
+        str, typer.Option(help="level (fast), exact (Euclidean), mesh (to triangles), or learned (a network's).")
+    ] = "level",
+    weights: Annotated[
+        Path | None, typer.Option(help="For --distance learned: a network of train-distance, not logishape's own.")
+    ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
@@ -76,12 +72,12 @@ def command(
     if len(inputs) > 1 and (at is not None or landmarks is not None or series is not None):
         raise typer.BadParameter("--at, --landmarks and --series belong to one scan but there are several inputs")
     prepare_jax()
-    from logishape.cochlea import load_calibration
     from logishape.cochlea.options import SegmentOptions
     from logishape.cochlea.pipeline import Request
 
     lengths = {"reference_length": reference_length, "label_length": label_length}
     options: Any = {name: value for name, value in lengths.items() if value is not None}
+    chosen_calibration = read_calibration(calibration, weights)
     requests = [
         Request(
             input=one,
@@ -94,13 +90,26 @@ def command(
             options=SegmentOptions(preset=preset, distance=distance, num_draws=draws, seed=seed, **options),  # pyright: ignore[reportArgumentType]
             is_registered=locate == "register",
             reference=reference,
-            calibration=None if calibration is None else load_calibration(calibration),
+            calibration=chosen_calibration,
         )
         for one, folder in zip(inputs, folders, strict=True)
     ]
     code = run_all(requests, as_json)
     if code:
         raise typer.Exit(code)
+
+
+def read_calibration(file: Path | None, weights: Path | None) -> Any:
+    """The calibration in a file, with a network if one is given; None where the package's own will do."""
+    import dataclasses
+
+    from logishape.cochlea import load_calibration
+    from logishape.cochlea.learned import load_network
+
+    if file is None and weights is None:
+        return None
+    found = load_calibration(file)
+    return found if weights is None else dataclasses.replace(found, network=load_network(weights))
 
 
 def run_all(requests: list[Any], as_json: bool) -> int:
@@ -164,21 +173,24 @@ def _plain_name(path: Path) -> str:
 
 def show_outcome(outcome: Any) -> None:
     """The closing table, the verdict and where the files are."""
+    from logishape.cochlea.measurements import QUANTITIES
+    from logishape.cochlea.verdict import HEADLINES
+
     result = outcome.result
     rows = [("Segmented volume", f"{result.labels.volume_mm3():.1f} mm³", "")]
     for name, m in result.measurements.items():
-        places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
-        interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
-        rows.append((NAMES[name], f"{m.value:.{places}f} {unit}".strip(), interval))
+        if QUANTITIES[name].is_main:  # all of them are in measurements.csv
+            places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
+            interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
+            rows.append((QUANTITIES[name].words, f"{m.value:.{places}f} {unit}".strip(), interval))
     show_table(
         f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "value", "90 % interval"), rows
     )
-    for flag in result.flags:
-        typer.echo(("Do not trust this result: " if flag.is_serious else "Note: ") + flag.message)
+    typer.echo(HEADLINES[result.verdict])
+    for flag in sorted(result.flags, key=lambda one: not one.is_serious):
+        typer.echo(f"  - {flag.message}")
     if result.is_trusted:
-        typer.echo(
-            "No quality check failed. Intervals hold the fitted model for true; their coverage on CT is not tested."
-        )
+        typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
     typer.echo(
         f"Results in {one_line(outcome.folder)}; open report.html there. Research use only; not a medical device."
     )

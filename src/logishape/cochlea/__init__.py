@@ -2,6 +2,7 @@
 
 from logishape.cochlea.calibration import Calibration, load_calibration, load_folds, paper_calibration
 from logishape.cochlea.frame import Frame
+from logishape.cochlea.insertion import frequency, insertion_angle, insertion_depth
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.phantom import Phantom, PhantomEar, PhantomOptions, make_phantom
@@ -28,6 +29,9 @@ __all__ = [
     "SegmentOptions",
     "Template",
     "coordinates",
+    "frequency",
+    "insertion_angle",
+    "insertion_depth",
     "load_calibration",
     "load_folds",
     "load_template",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.cochlea.centreline import SpiralConstants
+from logishape.cochlea.network import Network
 from logishape.cochlea.sections import COLUMNS, SectionTable
 from logishape.core.arrays import AnyArray, as_double
 from logishape.core.errors import InputError
@@ -28,7 +29,7 @@ class Calibration(eqx.Module):
 
     `start` and `end` are the first and last angle (rad), `depths` the half-lengths of the end ellipsoids in sizes of
     their sections, `centre` the point (mm) that rotations turn about. Parameters without a Gaussian have infinite
-    variance.
+    variance. `network` is the learned distance of these sections, if one was trained (`load_network`).
     """
 
     constants: SpiralConstants
@@ -41,6 +42,7 @@ class Calibration(eqx.Module):
     covariance: Float[AnyArray, "15 15"] = eqx.field(converter=as_double)
     lower: Float[AnyArray, " 15"] = eqx.field(converter=as_double)
     upper: Float[AnyArray, " 15"] = eqx.field(converter=as_double)
+    network: Network | None = None
 
 
 def paper_calibration() -> Calibration:

@@ -1,5 +1,6 @@
 """The cochlea in its own frame, without a pose: a tube along a spiral, its sections from a table."""
 
+import itertools
 from typing import Literal, get_args
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from logishape.cochlea.calibration import Calibration
+from logishape.cochlea.calibration import PARAMETERS, Calibration
 from logishape.cochlea.derivatives import piece_derivatives
 from logishape.cochlea.exact import contact, distance, exact_level
 from logishape.cochlea.level import nearest_piece, place_of, union_level
@@ -18,8 +19,9 @@ from logishape.core.arrays import AnyArray, double_precision, like
 from logishape.core.errors import InputError
 from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives
 
-Distance = Literal["level", "exact", "mesh"]
+Distance = Literal["level", "exact", "mesh", "learned"]
 DISTANCES = get_args(Distance)
+OF_THE_FIT = ("mesh", "learned")  # what is asked for in the final fit alone; all else takes the level
 DEFORMABLE = ("a", "b", "alpha", "phi")
 FREE = ("section_scale", "section_c2", "section_s2", "theta_max", "apex_offset")
 
@@ -87,6 +89,13 @@ class Duct(AbstractShapeWithDerivatives):
         with double_precision():
             corners = np.asarray(_sheet_points(self, jnp.asarray(theta, float)))
         return corners.min(axis=1) - 0.1, corners.max(axis=1) + 0.1
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Corners (mm) of a box that holds the surface wherever the parameters are in their own box."""
+        chosen = [PARAMETERS.index(name) for name in self.parameter_names]
+        sides = zip(self.calibration.lower[chosen], self.calibration.upper[chosen], strict=True)
+        boxes = np.array([self.extent(np.array(corner)) for corner in itertools.product(*sides)])
+        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
 
 
 @eqx.filter_jit

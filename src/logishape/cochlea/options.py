@@ -19,8 +19,8 @@ class SegmentOptions:
         over the whole crop, no cut to the vestibule.
     reference_length: mm, for finding the shape; 0.07 (the paper's preset 0.1). label_length: mm, for drawing labels;
         0.2 (the paper's preset 0.25).
-    distance: one of `DISTANCES`, as in `Cochlea`. "mesh" is that of the final fit and its posterior; starts, labels
-        and measurements take the level.
+    distance: one of `DISTANCES`, as in `Cochlea`. "mesh" and "learned" are those of the final fit and its posterior;
+        starts, labels and measurements take the level.
     free: parameters beyond the ten of pose and spiral.
     num_draws: of the shape's posterior, for the marginal map and the intervals.
     num_starts: fits from different starts, of which the best is kept.

@@ -196,6 +196,6 @@ def _mirror(volume: Volume) -> Volume:
 def _mirror_ear(ear: PhantomEar) -> PhantomEar:
     frame = mirror_frame(ear.frame)
     marks = {name: MIRROR @ point for name, point in ear.landmarks.items()}
-    cochlea = Cochlea(frame, ear.cochlea.duct.free)
+    cochlea = Cochlea(frame, ear.cochlea.duct.free, ear.cochlea.calibration)
     truth, labyrinth = _mirror(ear.truth), _mirror(ear.labyrinth)
     return PhantomEar(frame.side, frame, cochlea, ear.theta, marks, ear.lumen_hu, truth, labyrinth)

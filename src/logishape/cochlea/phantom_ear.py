@@ -5,9 +5,11 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from logishape.cochlea.calibration import load_calibration
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.phantom_head import AIR_HU, SOFT_HU, Textures, blend, cover
+from logishape.cochlea.phantom_misfit import wandering
 from logishape.cochlea.phantom_options import PhantomOptions
 from logishape.cochlea.phantom_parts import Part, Surroundings, draw_surroundings, from_frame, to_frame
 from logishape.cochlea.shape import Cochlea
@@ -48,7 +50,7 @@ class EarAnatomy:
 
     def mirrored(self) -> "EarAnatomy":
         """The same ear on the other side of the head."""
-        cochlea = Cochlea(mirror_frame(self.frame), self.cochlea.duct.free)
+        cochlea = Cochlea(mirror_frame(self.frame), self.cochlea.duct.free, self.cochlea.calibration)
         marks = {name: MIRROR @ point for name, point in self.landmarks.items()}
         box = _duct_box(cochlea, self.theta)
         return dataclasses.replace(self, cochlea=cochlea, box=box, body=mirror_frame(self.body), landmarks=marks)
@@ -112,8 +114,9 @@ class EarAnatomy:
 
 def draw_ear(options: PhantomOptions, seed: tuple[int, ...]) -> EarAnatomy:
     """The anatomy of a right ear; the same whatever the grid, the noise and the point spread."""
-    shape, place, around, grain, fill, error = (np.random.default_rng([*seed, k]) for k in range(6))
-    cochlea = Cochlea(_draw_frame(place), options.free)
+    shape, place, around, grain, fill, error, wander = (np.random.default_rng([*seed, k]) for k in range(7))
+    calibration = wandering(load_calibration(), options.misfit, wander) if options.misfit else None
+    cochlea = Cochlea(_draw_frame(place), options.free, calibration)
     theta = _draw_theta(cochlea, options, shape)
     low, high = (-950, -700) if options.lumen == "air" else (100, 250)
     lumen_hu = fill.uniform(low, high) if options.lumen_hu is None else options.lumen_hu

@@ -19,6 +19,7 @@ from logishape.cochlea.checks import check_ct, check_spacing
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
+from logishape.cochlea.measurements import table_of
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point
 from logishape.cochlea.reference import phantom_reference, read_reference
@@ -162,7 +163,7 @@ def _segment_each(
 
 
 def write_case(folder: Path, outcome: Outcome) -> None:
-    """The maps, the surface and the record of one ear."""
+    """The maps, the surface, the record and the table of measurements of one ear."""
     result = outcome.result
     for name in MAPS:
         write_volume(folder / f"{name}.nii.gz", result.labels.on_grid(name))
@@ -170,6 +171,8 @@ def write_case(folder: Path, outcome: Outcome) -> None:
     text = json.dumps(outcome.record, indent=1, allow_nan=False)
     with atomic_file(folder / "result.json") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
+    with atomic_file(folder / "measurements.csv") as temporary:
+        temporary.write_text(table_of(result.measurements), encoding="utf-8")
 
 
 def complete_record(result: CaseResult, scan: Scan, pose: Frame | Located) -> dict[str, Any]:

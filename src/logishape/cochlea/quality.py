@@ -1,17 +1,19 @@
 """What speaks against a result: each flag is a sentence, and says whether the result should not be trusted."""
 
-import dataclasses
-
 import numpy as np
 
+from logishape.cochlea.checks import input_flags
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.measurements import Measurement
 from logishape.cochlea.reformat import SPACING
 from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.signs import Signs
+from logishape.cochlea.verdict import Flag
 from logishape.cochlea.vestibule import shape_surprise
 from logishape.core.status import Status
+from logishape.core.volume import Volume
 from logishape.metrics import dice
 from logishape.posterior import ShapePosterior
 
@@ -24,31 +26,70 @@ DOUBTFUL_LIKENESS, WRONG_LIKENESS = 0.65, 0.5
 MISSING_MM3 = 1.0  # of the shape outside the CT
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-    """Something to know about a result; `is_serious` means that it should not be trusted."""
-
-    name: str
-    message: str
-    is_serious: bool
+# Of the search: below the first a cochlea is accepted only where nothing else looks alike (`locate`).
+LOW_SCORE, SMALL_MARGIN = 0.78, 0.03
+CLOSE_RIVAL = 5.0  # nats between the best start and one that ended elsewhere
+# Of bone to lumen across the fitted surface, in standard deviations.
+LOW_CONTRAST, NO_CONTRAST = 2.0, 1.0
+# The average surface errors (mm) of the segmentation and of the fitted shape: to be checked, not to be used.
+# Cross-validated specimens reach 0.05 and 0.18, phantoms as clean 0.01 and 0.04.
+ROUGH_MM, WRONG_MM = 0.12, 0.35
+ROUGH_SHAPE_MM, WRONG_SHAPE_MM = 0.30, 0.55
 
 
 def find_flags(
+    volume: Volume,
     found: Found,
     posterior: ShapePosterior | None,
     labels: Labels,
     measurements: dict[str, Measurement],
-    likeness: float,
+    signs: Signs,
 ) -> tuple[Flag, ...]:
-    """All flags that a result earns; `likeness` is that of the image to the template in the fitted frame."""
-    flags = [*_of_fit(found, posterior), *_of_image(found), *_of_labels(labels, measurements)]
-    if likeness < DOUBTFUL_LIKENESS:
+    """All flags that a result earns."""
+    return (
+        *input_flags(volume, found.crop, found.intensities),
+        *_of_fit(found, posterior),
+        *_of_field(found),
+        *_of_labels(labels, measurements),
+        *flags_of_signs(signs),
+    )
+
+
+def flags_of_signs(signs: Signs) -> list[Flag]:
+    """The flags that these numbers alone earn."""
+    flags = []
+    if signs.likeness < DOUBTFUL_LIKENESS:
         message = (
-            f"The bone around the fitted pose resembles that of the specimens by {likeness:.2f} only (1 is the same, "
-            f"{DOUBTFUL_LIKENESS} and more are usual); check that this is the cochlea."
+            f"The bone around the fitted pose resembles that of the specimens by {signs.likeness:.2f} only (1 is the "
+            f"same, {DOUBTFUL_LIKENESS} and more are usual); check that this is the cochlea."
         )
-        flags.append(Flag("likeness", message, likeness < WRONG_LIKENESS))
-    return tuple(flags)
+        flags.append(Flag("likeness", message, signs.likeness < WRONG_LIKENESS))
+    if signs.score is not None and signs.score < LOW_SCORE:
+        message = f"What was found resembles a cochlea by {signs.score:.2f} only; check that it is one."
+        flags.append(Flag("score", message, False))
+    if signs.margin is not None and signs.margin < SMALL_MARGIN:
+        message = "The cochlea fits nearly as well lying another way; check its orientation."
+        flags.append(Flag("margin", message, False))
+    if signs.rival_gap is not None and signs.rival_gap < CLOSE_RIVAL:
+        message = "Another place or orientation explains the image nearly as well; check where the contours lie."
+        flags.append(Flag("rival", message, False))
+    if signs.contrast is not None and signs.contrast < LOW_CONTRAST:
+        message = (
+            f"Bone outside the fitted surface is brighter than the lumen inside by {signs.contrast:.1f} standard "
+            "deviations only; the image hardly shows the cochlea, or it lies elsewhere."
+        )
+        flags.append(Flag("contrast", message, signs.contrast < NO_CONTRAST))
+    errors = (
+        ("surface_error", "segmentation", signs.surface_error_mm, ROUGH_MM, WRONG_MM),
+        ("shape_surface_error", "fitted shape", signs.shape_surface_error_mm, ROUGH_SHAPE_MM, WRONG_SHAPE_MM),
+    )
+    for name, words, error, rough, wrong in errors:
+        if error is None:
+            flags.append(Flag(name, f"The image shows no border around the {words}.", True))
+        elif error > rough:
+            message = f"The border of the {words} is {error:.2f} mm from where the image has one, on average."
+            flags.append(Flag(name, message, error > wrong))
+    return flags
 
 
 def _of_fit(found: Found, posterior: ShapePosterior | None) -> list[Flag]:
@@ -79,14 +120,8 @@ def _shape(found: Found) -> Cochlea:
     return found.model.shape
 
 
-def _of_image(found: Found) -> list[Flag]:
-    flags, seen = [], found.intensities
-    if not seen.looks_like_hu:
-        message = (
-            f"Values are far from Hounsfield units: gain {seen.gain:.2f} and offset {seen.offset:.0f} were estimated "
-            f"from lumen ({seen.lumen:.0f}) and dense bone ({seen.bone:.0f})."
-        )
-        flags.append(Flag("not_hu", message, False))
+def _of_field(found: Found) -> list[Flag]:
+    flags = []
     inside = found.crop.points[~found.crop.is_covered]
     if inside.size:
         levels = level_at(_shape(found), found.theta, inside)

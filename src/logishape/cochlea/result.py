@@ -10,13 +10,15 @@ from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.measurements import LEVEL, Measurement
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.quality import Flag
+from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.signs import Signs
 from logishape.cochlea.surface import Mesh, surface
+from logishape.cochlea.verdict import Flag, Verdict, verdict_of
 from logishape.inference.fit import Fit
 from logishape.posterior import ShapePosterior
 
-FORMAT, VERSION = "logishape result", 1
+FORMAT, VERSION = "logishape result", 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,23 +26,33 @@ class CaseResult:
     """One segmented cochlea.
 
     cochlea: the shape in the world, `fit.state.theta` its parameters. posterior: of them, None if there is none.
-    cut: the frame in which the cut to the vestibule was made. log_joints: what each start reached.
+    found: the fit, what it saw, and what each start reached. cut: the frame of the cut to the vestibule.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
+    signs: the numbers behind them.
     notes: what was done differently from what was asked, in sentences.
     """
 
     side: Side
     cochlea: Cochlea
-    fit: Fit
+    found: Found
     posterior: ShapePosterior | None
-    log_joints: np.ndarray
-    intensities: Intensities
     cut: Frame | None
     labels: Labels
     measurements: dict[str, Measurement]
     flags: tuple[Flag, ...]
+    signs: Signs
     notes: tuple[str, ...]
     options: SegmentOptions
+
+    @property
+    def fit(self) -> Fit:
+        """The fit."""
+        return self.found.fit
+
+    @property
+    def intensities(self) -> Intensities:
+        """What fills the lumen, and the values of lumen and bone."""
+        return self.found.intensities
 
     @property
     def theta(self) -> np.ndarray:
@@ -48,9 +60,14 @@ class CaseResult:
         return np.asarray(self.fit.state.theta)
 
     @property
+    def verdict(self) -> Verdict:
+        """Good, to be checked, or not to be used; the flags say why."""
+        return verdict_of(self.flags)
+
+    @property
     def is_trusted(self) -> bool:
         """Whether no serious flag was raised."""
-        return not any(flag.is_serious for flag in self.flags)
+        return self.verdict != "do not use"
 
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""
@@ -63,15 +80,16 @@ class CaseResult:
             "version": VERSION,
             "side": self.side,
             "trusted": self.is_trusted,
+            "verdict": self.verdict,
             "flags": [dataclasses.asdict(flag) for flag in self.flags],
+            "quality": dataclasses.asdict(self.signs),
             "notes": list(self.notes),
             "status": self.fit.status.name.lower(),
             "parameters": self._parameters(),
             "covariance": None if self.posterior is None else np.asarray(self.posterior.covariance).tolist(),
             "posterior": self._posterior(),
             "measurements": {
-                name: {"value": m.value, "lower": m.lower, "upper": m.upper, "level": LEVEL, "unit": m.unit}
-                for name, m in self.measurements.items()
+                name: {**dataclasses.asdict(one), "level": LEVEL} for name, one in self.measurements.items()
             },
             "segmented_volume_mm3": self.labels.volume_mm3(),
             "shape_volume_mm3": self.labels.volume_mm3("shape"),
@@ -83,7 +101,7 @@ class CaseResult:
                 "rounds": self.fit.num_rounds,
                 "newton_decrement": self.fit.decrement if np.isfinite(self.fit.decrement) else None,
                 "log_joint": np.asarray(self.fit.log_joint).tolist(),
-                "starts_log_joint": [float(x) if np.isfinite(x) else None for x in self.log_joints],
+                "starts_log_joint": [float(x) if np.isfinite(x) else None for x in self.found.log_joints],
             },
             "options": dataclasses.asdict(self.options),
         }

@@ -32,6 +32,7 @@ NEAR = 1.0  # mm: appearances learn from voxels no farther than this from the su
 FIRST_ANNEAL = 1.5
 ROUGHLY = FitOptions(decrement_tolerance=1.0, rise_tolerance=1.0)  # near enough to know which start is best
 SAME_SD = 0.5  # in standard deviations of the prior, for each parameter
+ELSEWHERE = 1.0, 0.35  # mm, rad: poses farther apart are different solutions
 NUM_CANDIDATES = 256
 SHARE_INSIDE = 0.1  # of a crop, about
 PAPER_START = np.array([0, 0, 0, 0, 0, 0, 4.0, 0.15, 0.6, 0.2])
@@ -39,7 +40,7 @@ _SPREAD_MM, _SPREAD_RAD, _SPREAD_SD = 1.5, 0.5, 0.8  # of starts about the prior
 
 
 class Found(NamedTuple):
-    """The fit, what it saw, and the log joint that each start reached."""
+    """The fit, what it saw, the log joint of each start, and how many nats the best is ahead of those elsewhere."""
 
     model: Model
     crop: Crop
@@ -47,6 +48,7 @@ class Found(NamedTuple):
     observation: Observation
     fit: Fit
     log_joints: Float[np.ndarray, " s"]
+    rival_gap: float | None = None
 
     @property
     def theta(self) -> Float[np.ndarray, " p"]:
@@ -100,7 +102,7 @@ def follow(
     # A pose at the border of its box is on the way to something that is not in the crop, however likely that is.
     best = fits[int(np.argmax(np.where(placed, heights, -np.inf) if placed.any() else heights))]
     refined, near = refine(given, crop, found, np.asarray(best.state.theta), options, method)
-    return Found(given, crop, found, near, refined, heights)
+    return Found(given, crop, found, near, refined, heights, _rival_gap(best, fits, heights))
 
 
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
@@ -174,6 +176,22 @@ def _agree(cochlea: Cochlea, one: Fit, other: Fit) -> bool:
     """
     offset = np.asarray(one.state.theta) - np.asarray(other.state.theta)
     return one.status == other.status == Status.CONVERGED and bool(np.all(np.abs(offset) < SAME_SD * cochlea.sd()))
+
+
+def _rival_gap(best: Fit, fits: Sequence[Fit], heights: np.ndarray) -> float | None:
+    """How much higher the best start ended than any that lies elsewhere or another way (nats); None without one.
+
+    A start that left the crop, by way of its box's border, is no rival.
+    """
+    pose = np.asarray(best.state.theta)[: len(POSE)]
+    rivals = []
+    for one, height in zip(fits, heights, strict=True):
+        offset = np.asarray(one.state.theta)[: len(POSE)] - pose
+        is_elsewhere = np.linalg.norm(offset[:3]) > ELSEWHERE[0] or np.linalg.norm(offset[3:]) > ELSEWHERE[1]
+        if is_elsewhere and np.isfinite(height) and not set(one.at_bound) & set(POSE):
+            rivals.append(float(height))
+    own = float(heights[next(k for k, one in enumerate(fits) if one is best)])
+    return own - max(rivals) if rivals and np.isfinite(own) else None
 
 
 def _is_shape(ended: Fit) -> bool:

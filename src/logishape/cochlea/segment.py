@@ -7,9 +7,10 @@ import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
-from logishape.cochlea.checks import check_ct, check_spacing
+from logishape.cochlea.checks import check_ct, check_field, check_spacing
+from logishape.cochlea.duct import OF_THE_FIT
 from logishape.cochlea.frame import Frame
-from logishape.cochlea.labels import Painter, paint
+from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.measurements import measure
@@ -20,6 +21,7 @@ from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sam
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.signs import Signs, contrast, surface_errors
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
 from logishape.core.errors import FitError, InputError
@@ -44,8 +46,8 @@ class Setting(NamedTuple):
     progress: Progress
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
-        """The shape in a frame, with this calibration and these options; by its level where a mesh is fitted."""
-        distance = "level" if self.options.distance == "mesh" else self.options.distance
+        """The shape in a frame, with this calibration and these options; by its level where that is not fitted."""
+        distance = "level" if self.options.distance in OF_THE_FIT else self.options.distance
         return Cochlea(frame, self.options.free, self.calibration, distance=distance)
 
 
@@ -81,6 +83,7 @@ def segment(
     check_spacing(volume)
     place = _place(volume, pose, setting)
     setting.progress("fit")
+    check_field(volume, place if isinstance(place, Frame) else place.frame, setting.cochlea())
     fitted = _fit(volume, place, setting)
     found, theta = fitted.found, fitted.found.theta
     cochlea = setting.cochlea(fitted.frame)
@@ -92,17 +95,17 @@ def segment(
     labels = paint(volume, painter, theta, draws)
     setting.progress("measurements")
     measurements = measure(cochlea, theta, draws)
+    signs = _signs(volume, place, fitted, labels, setting)
     return CaseResult(
         side=fitted.frame.side,
         cochlea=cochlea,
-        fit=found.fit,
+        found=found,
         posterior=posterior,
-        log_joints=found.log_joints,
-        intensities=found.intensities,
         cut=fitted.cut,
         labels=labels,
         measurements=measurements,
-        flags=find_flags(found, posterior, labels, measurements, _likeness(volume, fitted, setting)),
+        flags=find_flags(volume, found, posterior, labels, measurements, signs),
+        signs=signs,
         notes=fitted.notes,
         options=setting.options,
     )
@@ -214,6 +217,19 @@ def _found_near(volume: Volume, given: Frame, setting: Setting) -> Located:
             f"the landmarks should lie on a {given.side} cochlea but neither a fit there nor a search around them "
             "found one; check the landmarks and the side."
         ) from error
+
+
+def _signs(volume: Volume, place: Frame | Located, fitted: Fitted, labels: Labels, setting: Setting) -> Signs:
+    """What speaks for or against the result; a registration's score is of another kind, and left out."""
+    search = place if isinstance(place, Located) and place.by == "search" else None
+    return Signs(
+        likeness=_likeness(volume, fitted, setting),
+        score=None if search is None else search.score,
+        margin=None if search is None else search.margin,
+        contrast=contrast(fitted.found),
+        rival_gap=fitted.found.rival_gap,
+        **surface_errors(volume, labels, fitted.cut),
+    )
 
 
 def _likeness(volume: Volume, fitted: Fitted, setting: Setting) -> float:

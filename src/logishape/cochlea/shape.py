@@ -1,6 +1,5 @@
 """The cochlea as a shape: ten parameters of pose and spiral, and options that free more."""
 
-import itertools
 from typing import Literal
 
 import jax
@@ -9,14 +8,15 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.cochlea.calibration import PARAMETERS, Calibration, load_calibration, paper_calibration
-from logishape.cochlea.duct import FREE, Distance, Duct, check_distance
+from logishape.cochlea.duct import FREE, OF_THE_FIT, Distance, Duct, check_distance
 from logishape.cochlea.frame import Frame
+from logishape.cochlea.learned import LearnedDuct, load_network
 from logishape.cochlea.sections import Form
 from logishape.core.arrays import AnyArray, as_numbers
 from logishape.core.errors import InputError
 from logishape.core.rotations import apply_matrix
 from logishape.inference.model import Prior
-from logishape.shapes.base import AbstractShapeWithDerivatives, Derivatives, derivatives
+from logishape.shapes.base import AbstractShape, AbstractShapeWithDerivatives, Derivatives, derivatives
 from logishape.shapes.posed import Posed
 from logishape.shapes.remeshed import Remeshed
 
@@ -34,8 +34,9 @@ class Cochlea(AbstractShapeWithDerivatives):
     frame sees to it.
 
     `distance` is "level", analytic and good to first order (the default for fitting), "exact", the Euclidean signed
-    distance of the union of all turns, or "mesh", the distance to a triangle mesh that is made anew for each set of
-    parameters. The first two have the same sign everywhere, the third but for the mesh's error.
+    distance of the union of all turns, "mesh", the distance to a triangle mesh that is made anew for each set of
+    parameters, or "learned", that of a network (the calibration's, or the one that comes with logishape). The first
+    two have the same sign everywhere, the others but for their error.
     """
 
     frame: Frame
@@ -54,9 +55,8 @@ class Cochlea(AbstractShapeWithDerivatives):
             calibration = paper_calibration() if preset == "paper" else load_calibration()
         self.frame = Frame.identity() if frame is None else frame
         ordered = tuple(name for name in FREE if name in free)
-        duct = Duct(calibration, ordered, "level" if distance == "mesh" else distance)
-        shape = Remeshed(duct, *_lattice_box(duct), MESH_SPACING) if distance == "mesh" else duct
-        self.posed = Posed(shape, calibration.centre, calibration.centre)
+        duct = Duct(calibration, ordered, "level" if distance in OF_THE_FIT else distance)
+        self.posed = Posed(_seen_by(duct, distance), calibration.centre, calibration.centre)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -92,13 +92,13 @@ class Cochlea(AbstractShapeWithDerivatives):
     def duct(self) -> Duct:
         """The shape in its own frame, without a pose."""
         shape = self.posed.shape
-        shape = shape.shape if isinstance(shape, Remeshed) else shape
+        shape = shape.shape if isinstance(shape, Remeshed | LearnedDuct) else shape
         assert isinstance(shape, Duct)
         return shape
 
     def by_level(self) -> "Cochlea":
-        """The same cochlea with the quick level in place of a mesh; itself if it has none."""
-        if not isinstance(self.posed.shape, Remeshed):
+        """The same cochlea with the quick level in place of a mesh or a network; itself if it has none."""
+        if isinstance(self.posed.shape, Duct):
             return self
         return Cochlea(self.frame, self.duct.free, self.calibration)
 
@@ -155,12 +155,14 @@ class Cochlea(AbstractShapeWithDerivatives):
         return [PARAMETERS.index(name) for name in self.parameter_names]
 
 
-def _lattice_box(duct: Duct) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (mm) of a box that holds the duct wherever its parameters are in their box, in whole steps."""
-    chosen = [PARAMETERS.index(name) for name in duct.parameter_names]
-    sides = zip(duct.calibration.lower[chosen], duct.calibration.upper[chosen], strict=True)
-    boxes = np.array([duct.extent(np.array(corner)) for corner in itertools.product(*sides)])
-    return np.floor(boxes[:, 0].min(axis=0) / MESH_SPACING) * MESH_SPACING, boxes[:, 1].max(axis=0)
+def _seen_by(duct: Duct, distance: Distance) -> AbstractShape:
+    """The duct itself, or what gives its distance."""
+    if distance == "learned":
+        return LearnedDuct(duct, duct.calibration.network or load_network())
+    if distance == "mesh":
+        lower, upper = duct.box()
+        return Remeshed(duct, np.floor(lower / MESH_SPACING) * MESH_SPACING, upper, MESH_SPACING)
+    return duct
 
 
 @jax.jit  # a fit asks in many places: traced once for all of them

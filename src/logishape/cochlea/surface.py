@@ -17,9 +17,9 @@ from logishape.core.arrays import AnyArray, as_numbers, double_precision
 from logishape.core.errors import InputError
 
 Along = Literal["centre", "organ_of_corti", "lateral_wall"]
-_SHARES = {"centre": 0.0, "organ_of_corti": 0.69, "lateral_wall": 1.0}
+_SHARES: dict[str, float] = {"centre": 0.0, "organ_of_corti": 0.69, "lateral_wall": 1.0}
 _CHUNK = 16384
-_DIRECTIONS = np.linspace(-np.pi / 2, np.pi / 2, 361)
+_DIRECTIONS = np.linspace(-1.4, 1.4, 15)
 
 
 class Mesh(NamedTuple):
@@ -124,8 +124,7 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
     and eta = 0, 0.69, 1. The length is the integral of sqrt(Q'^2 + Q^2 + z'^2) from the first angle; angles (rad) run
     from 0 to theta_max unless given.
     """
-    if along not in _SHARES:
-        raise InputError(f"along must be one of {', '.join(_SHARES)} but is {along!r}; choose one.")
+    share = share_of(along)
     values = cochlea.check(theta)
     form = _in_double(cochlea.form, values)
     at = (
@@ -140,7 +139,7 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
             "whole duct."
         )
     fine = np.unique(np.concatenate([at, np.linspace(at[0], at[-1], 2001)]))
-    radius, height, speed = (np.asarray(one) for one in _in_double(path_speed, form, fine, _SHARES[along]))
+    radius, height, speed = (np.asarray(one) for one in _in_double(path_speed, form, fine, share))
     length = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(fine))])
     chosen = np.searchsorted(fine, at)
     r, z = radius[chosen], height[chosen]
@@ -149,12 +148,33 @@ def path(cochlea: Cochlea, theta: object, along: Along = "centre", angles: objec
     return DuctPath(at, world, r, z, length[chosen])
 
 
+def share_of(along: object) -> float:
+    """How far a path lies from the sections' centres to their outermost points: eta."""
+    if along not in _SHARES:
+        raise InputError(f"along must be one of {', '.join(_SHARES)} but is {along!r}; choose one.")
+    return _SHARES[str(along)]
+
+
 def wall_radius(form: Form, angle: Float[AnyArray, " n"]) -> Float[jax.Array, " n"]:
-    """W: the largest distance from the axis (mm) that the section at each angle reaches."""
+    """W: the largest distance from the axis (mm) that the section at each angle reaches.
+
+    The best of some directions, refined by Newton steps on the slope of log R(psi) + log cos(psi); where that slope
+    vanishes the direction need not be differentiated.
+    """
     section = form.section(jnp.asarray(angle))
-    cosine, sine = np.cos(_DIRECTIONS)[:, None], np.sin(_DIRECTIONS)[:, None]
-    log_r, _ = log_radius(section, cosine, sine)
-    return jnp.max(section.radius.value + jnp.exp(log_r) * cosine, axis=0)
+    held = jax.lax.stop_gradient(section)
+    log_r, _ = log_radius(held, np.cos(_DIRECTIONS)[:, None], np.sin(_DIRECTIONS)[:, None])
+    psi = jnp.asarray(_DIRECTIONS)[jnp.argmax(log_r + np.log(np.cos(_DIRECTIONS))[:, None], axis=0)]
+    gap = _DIRECTIONS[1] - _DIRECTIONS[0]
+    for _ in range(4):
+        tangent = jnp.tan(psi)
+        value, slope = log_radius(held, jnp.cos(psi), jnp.sin(psi))
+        # The second derivative of log R is -4 times its part that varies.
+        curvature = -4 * (value - held.c0.value) - (1 + tangent**2)
+        step = (slope - tangent) / jnp.minimum(curvature, -0.1)
+        psi = jnp.clip(psi - jnp.clip(step, -gap, gap), -1.5, 1.5)
+    log_r, _ = log_radius(section, jnp.cos(psi), jnp.sin(psi))
+    return section.radius.value + jnp.exp(log_r) * jnp.cos(psi)
 
 
 def path_speed(form: Form, angle: Float[AnyArray, " n"], share: float) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -7,28 +7,25 @@ from typing import Any
 
 from jinja2 import Environment
 
+from logishape.cochlea.measurements import QUANTITIES
 from logishape.cochlea.pipeline import Outcome
+from logishape.cochlea.verdict import HEADLINES
 from logishape.io import atomic_file
 from logishape.report.montage import montage
 
-WORDS = {
-    "A": "A, diameter of the basal turn from 0 to 180 degrees",
-    "B": "B, diameter across it",
-    "H": "H, height along the axis",
-    "duct_length_organ_of_corti": "Duct length along the organ of Corti",
-    "duct_length_lateral_wall": "Duct length along the lateral wall",
-    "turns": "Turns",
-    "volume": "Volume of the fitted shape",
-}
-UNITS = {"mm": "mm", "mm3": "mm³", "1": ""}
-_PAGE = """<!doctype html>
+UNITS = {"mm": "mm", "mm3": "mm³", "1": "", "degree": "°", "Hz": "Hz"}
+_PAGE = """{% macro rows(is_main) %}{% for name, m in r.measurements.items() %}
+{% if quantities[name].is_main == is_main %}<tr><td>{{ quantities[name].words }}</td>
+<td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td>
+<td>{% if m.lower is not none %}{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}{% endif %}</td></tr>
+{% endif %}{% endfor %}{% endmacro %}<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Cochlea, {{ r.side }} ear</title><style>
-:root { color-scheme: light dark; --line: #8884; --bad: #c62828; --good: #2e7d32; }
+:root { color-scheme: light dark; --line: #8884; --bad: #c62828; --check: #e69100; --good: #2e7d32; }
 body { font: 16px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.5rem; margin: .2rem 0; } h2 { font-size: 1.1rem; margin: 1.4rem 0 .4rem; }
 .verdict { border-left: .4rem solid var(--good); padding: .3rem .8rem; }
-.bad { border-color: var(--bad); }
+.check { border-color: var(--check); } .bad { border-color: var(--bad); }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: right; padding: .25rem .5rem; }
 th:first-child, td:first-child { text-align: left; } tr + tr { border-top: 1px solid var(--line); }
 img { width: 100%; height: auto; background: black; }
@@ -36,8 +33,7 @@ img { width: 100%; height: auto; background: black; }
 @media print { body { font-size: 11px; } }
 </style></head><body>
 <h1>Cochlea, {{ r.side }} ear</h1>
-<div class="verdict{{ '' if r.trusted else ' bad' }}"><strong>
-{{ 'No quality check failed.' if r.trusted else 'Do not trust this result.' }}</strong>
+<div class="verdict{{ {'good': '', 'check': ' check'}.get(r.verdict, ' bad') }}"><strong>{{ headline }}</strong>
 {% for flag in r.flags %}<br>{{ flag.message }}{% endfor %}{% for note in r.notes %}<br>{{ note }}{% endfor %}</div>
 <h2>Pictures</h2>
 <img alt="Six planes of the CT with contours of the segmentation, the fitted shape and its uncertainty"
@@ -45,10 +41,9 @@ img { width: 100%; height: auto; background: black; }
 <h2>Measurements</h2>
 <table><tr><th></th><th>value</th><th>90 % interval</th></tr>
 <tr><td>Segmented volume</td><td>{{ '%.1f' % r.segmented_volume_mm3 }} mm³</td><td></td></tr>
-{% for name, m in r.measurements.items() %}<tr><td>{{ words[name] }}</td>
-<td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td>
-<td>{% if m.lower is not none %}{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}{% endif %}</td></tr>
-{% endfor %}</table>
+{{ rows(true) }}</table>
+<details><summary>Lengths, insertion angles, frequencies and the axis</summary>
+<table><tr><th></th><th>value</th><th>90 % interval</th></tr>{{ rows(false) }}</table></details>
 <p class="small">Intervals take the fitted model for true; their coverage on CT has not been tested yet.</p>
 <h2>Parameters of the shape</h2>
 <table><tr><th></th><th>value</th><th>SD</th></tr>
@@ -76,7 +71,8 @@ def page(outcome: Outcome) -> str:
     """The page of one ear, pictures included."""
     figure = montage(outcome.result, outcome.scan.volume)
     template = Environment(autoescape=True, trim_blocks=True).from_string(_PAGE)
-    return template.render(r=outcome.record, words=WORDS, units=UNITS, picture=_as_png(figure))
+    words = {"headline": HEADLINES[outcome.result.verdict], "quantities": QUANTITIES, "units": UNITS}
+    return template.render(r=outcome.record, picture=_as_png(figure), **words)
 
 
 def _as_png(figure: Any) -> str:

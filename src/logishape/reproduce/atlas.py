@@ -10,6 +10,7 @@ from logishape.cochlea import Frame
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.reformat import LOWER, SHAPE, SPACING, UPPER, Crop
 from logishape.core.volume import Volume
+from logishape.reproduce.segmented import Scene, score
 
 NUM_BINS, NUM_MATCHES = 256, 15  # of histogram matching
 HU_RANGE = (-1000.0, 2500.0)
@@ -77,6 +78,15 @@ def register(fixed: sitk.Image, moving: sitk.Image, options: Demons) -> sitk.Ima
         field = demons.Execute(here, there, on_grid_of(here, field)) if field else demons.Execute(here, there)
     assert field is not None
     return on_grid_of(fixed, field)
+
+
+def by_atlas(atlas: Scene, target: Scene, options: Demons | None = None) -> dict[str, dict[str, float | None]]:
+    """Scores of the atlas's mask, warped to the target, against each of the target's truths."""
+    options = options or Demons()
+    field = register(look_at(target.crop, options), look_at(atlas.crop, options), options)
+    grid = target.case.volume
+    warped = grid.with_data(warp(field, atlas.case.truth, atlas.frame, target.frame, grid).astype(np.uint8))
+    return {words: score(target.case, warped, truth) for words, truth in target.case.truths.items()}
 
 
 def warp(field: sitk.Image, mask: Volume, atlas: Frame, target: Frame, grid: Volume) -> np.ndarray:

@@ -20,7 +20,7 @@ FOLDS = {
     "3": ("F03", "F11", "T06"),
     "4": ("F05", "F14", "T07"),
 }
-TRUTHS = {"cochlea": "CT, by hand", "cochlea_uct": "micro-CT"}
+TRUTHS = {"cochlea": "CT by hand", "cochlea_uct": "micro-CT"}
 _NUM_PHANTOMS = 6
 
 
@@ -54,14 +54,20 @@ class Source:
     names: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def kind(self) -> str:
         """What the cases are, in words."""
-        kind = "phantoms" if self.folder is None else "specimens of the bony labyrinth set (the paper's Dataset #3)"
-        return f"{len(self.names)} {kind}"
+        if self.folder is None:
+            return "made up, phantoms with known truth, since no specimens were given"
+        return "specimens of the human bony labyrinth set (its dataset 3)"
 
     def load(self, name: str) -> Case:
         """One case, read or made."""
         return _phantom(name) if self.folder is None else _specimen(self.folder, name)
+
+
+def fold_of(name: str) -> str:
+    """The fold that a specimen is tested in."""
+    return next(key for key, names in FOLDS.items() if name in names)
 
 
 def find_source(data: str | os.PathLike[str] | None, most: int | None = None) -> Source:
@@ -81,7 +87,7 @@ def find_source(data: str | os.PathLike[str] | None, most: int | None = None) ->
 
 
 def _specimen(folder: Path, name: str) -> Case:
-    fold = next(key for key, names in FOLDS.items() if name in names)
+    fold = fold_of(name)
     place = folder / name
     masks = {words: place / f"{key}.nii.gz" for key, words in TRUTHS.items()}
     return Case(

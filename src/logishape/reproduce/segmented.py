@@ -11,12 +11,13 @@ from logishape.cochlea import CaseResult, Cochlea, Frame, SegmentOptions, locate
 from logishape.cochlea.labels import Painter, paint
 from logishape.cochlea.lumen import Intensities, find_intensities
 from logishape.cochlea.reformat import Crop, reformat
+from logishape.core.volume import Volume
 from logishape.inference.model import Model
 from logishape.metrics import compare, dice
 from logishape.reproduce.cases import Case
 
 MASKS = {"segmentation": "posterior", "shape": "shape"}
-SCORES = ("dice", "hd95", "hd100")
+SCORES = ("dice", "hd95", "hd100", "spill_mm3")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,15 +64,21 @@ def segment_case(case: Case, options: SegmentOptions) -> tuple[CaseResult, dict[
     return result, {name: end - began for (name, began), end in zip(stamps, ends, strict=True)}
 
 
+def score(case: Case, prediction: Volume, truth: Volume) -> dict[str, float | None]:
+    """How a mask agrees with a truth where this case is scored; mm, mm3."""
+    found = compare(prediction, truth, case.region)
+    return {name: getattr(found, name) for name in SCORES}
+
+
 def summarise(case: Case, result: CaseResult, seconds: dict[str, float]) -> dict[str, Any]:
     """What a segmentation was like, as plain numbers: scores against each truth, pose and seconds."""
     scores = {
-        words: {label: _scores(case, result.labels.on_grid(name), truth) for name, label in MASKS.items()}
+        words: {label: score(case, result.labels.on_grid(name), truth) for name, label in MASKS.items()}
         for words, truth in case.truths.items()
     }
     if len(case.truths) > 1:
         hand, fine = list(case.truths.values())[:2]
-        scores[list(case.truths)[1]][next(iter(case.truths))] = _scores(case, hand, fine)
+        scores[list(case.truths)[1]][next(iter(case.truths))] = score(case, hand, fine)
     return {
         "lumen": result.intensities.filling,
         "side": result.side,
@@ -91,11 +98,6 @@ def scene(case: Case, record: dict[str, Any]) -> Scene:
     cut = None if record["cut"] is None else _frame(record["cut"])
     crop = reformat(case.volume, frame)
     return Scene(case, frame, cut, np.array(record["theta"]), crop, find_intensities(crop))
-
-
-def _scores(case: Case, prediction: Any, truth: Any) -> dict[str, float | None]:
-    found = compare(prediction, truth, case.region)
-    return {name: getattr(found, name) for name in SCORES}
 
 
 def _plain(frame: Frame) -> dict[str, Any]:

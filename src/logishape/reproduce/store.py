@@ -13,23 +13,26 @@ PathLike = str | os.PathLike[str]
 
 
 class Store:
-    """Values by name in a folder, each with the settings it was made with; other settings, another value."""
+    """Values by name in a folder, each with the settings it was made with; other settings, another value.
 
-    def __init__(self, folder: PathLike, settings: dict[str, Any]):
-        self.folder = Path(folder)
-        self.settings = json.loads(json.dumps(settings))  # as they will be read back
+    settings: what holds for all values. is_fresh: what was kept before is made again.
+    """
 
-    def get(self, name: str, make: Callable[[], Any]) -> Any:
+    def __init__(self, folder: PathLike, settings: dict[str, Any], is_fresh: bool = False):
+        self.folder, self.settings, self.is_fresh = Path(folder), settings, is_fresh
+
+    def get(self, name: str, make: Callable[[], Any], settings: dict[str, Any] | None = None) -> Any:
         """The value of that name: read if it was made with these settings, made and written if not."""
         path = self.folder / f"{name}.json"
-        if path.is_file():
+        wanted = json.loads(json.dumps(self.settings | (settings or {})))  # as they will be read back
+        if path.is_file() and not self.is_fresh:
             kept = _read(path)
-            if kept.get("settings") == self.settings:
+            if kept["settings"] == wanted:
                 return kept["value"]
         value = json.loads(json.dumps(make()))
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as temporary:
-            text = json.dumps({"settings": self.settings, "value": value}, allow_nan=False)
+            text = json.dumps({"settings": wanted, "value": value}, allow_nan=False)
             temporary.write_text(text + "\n", encoding="utf-8")
         return value
 
@@ -37,7 +40,8 @@ class Store:
 def _read(path: Path) -> dict[str, Any]:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        assert "value" in kept
-    except (OSError, ValueError, RecursionError, AssertionError, TypeError) as error:
-        raise InputError(f"{path} should hold a finished part of the study but cannot be read; remove it.") from error
+    except (OSError, ValueError, RecursionError):
+        kept = None
+    if not isinstance(kept, dict) or not {"settings", "value"} <= set(kept):
+        raise InputError(f"{path} should hold a finished part of the study but cannot be read; remove it.")
     return kept
