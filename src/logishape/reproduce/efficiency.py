@@ -38,7 +38,10 @@ WAYS: dict[str, tuple[Method, str]] = {
 
 
 class Problem(NamedTuple):
-    """The paper's: ten parameters, all voxels of the crop, one start."""
+    """The paper's: ten parameters, all voxels of the crop, one start.
+
+    With the sections of all specimens, which the learned distance knows: seconds are measured here, not scores.
+    """
 
     scene: Scene
     observation: Observation
@@ -48,7 +51,7 @@ class Problem(NamedTuple):
     def model(self, distance: str) -> Model:
         """The model by one way to a distance; for the mesh with derivatives by differences, as the paper has them."""
         options = SegmentOptions(free=(), distance=distance)  # pyright: ignore[reportArgumentType]
-        cochlea = Cochlea(None, options.free, self.scene.case.calibration, distance=options.distance)
+        cochlea = Cochlea(None, options.free, distance=options.distance)
         shape = by_differences(cochlea) if distance == "mesh" else cochlea
         return Model(shape, cochlea.prior(), self.length)
 
@@ -118,7 +121,7 @@ def find_query() -> tuple[str, Callable[..., Any]]:
 def set_up(scene: Scene) -> Problem:
     """The problem on this case's crop; the start is the paper's, in the frame in which the case was found."""
     options = SegmentOptions(free=())
-    level = Model(cochlea := Cochlea(None, (), scene.case.calibration), cochlea.prior(), options.lengths[0])
+    level = Model(cochlea := Cochlea(None, ()), cochlea.prior(), options.lengths[0])
     _, start = begin_search(level, scene.crop, scene.intensities, options)
     crop = scene.crop
     theta = np.clip(PAPER_START, level.prior.lower, level.prior.upper)
