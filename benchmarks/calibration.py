@@ -1,6 +1,7 @@
 """Do the intervals hold? Phantom CTs with known truth, fitted as any CT, and how often each interval holds the truth.
 
-    python benchmarks/calibration.py --out FOLDER [--cases 300] [--first 0] [--jobs N] [--seconds S] [--pose landmarks]
+    python benchmarks/calibration.py --out FOLDER [--cases 300] [--first 0] [--jobs N] [--seconds S]
+                                     [--pose landmarks]
     python benchmarks/calibration_report.py FOLDER
 
 Every second phantom is of the model's own family, every other one is not: its sections wander along the duct by as

@@ -3,8 +3,8 @@
     python benchmarks/calibration_report.py FOLDER [--image docs/images/coverage.png]
 
 For each class of phantoms: every parameter's and main measurement's bias, actual standard deviation, the median
-reported one by each kind of covariance, and how often intervals of 50, 80, 90 and 95 % hold the truth, without and with
-the correction for blur. Cases that were refused, or whose verdict is "do not use", are counted and left out.
+reported one by each kind of covariance, and how often intervals of 50, 80, 90 and 95 % hold the truth, without and
+with the correction for blur. Cases that were refused, or whose verdict is "do not use", are counted and left out.
 """
 
 import argparse

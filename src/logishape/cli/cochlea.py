@@ -195,7 +195,7 @@ def show_outcome(outcome: Any) -> None:
     for flag in sorted(result.flags, key=lambda one: not one.is_serious):
         typer.echo(f"  - {flag.message}")
     if result.is_trusted:
-        typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
+        typer.echo(result.caveat)
     typer.echo(
         f"Results in {one_line(outcome.folder)}; open report.html there. Research use only; not a medical device."
     )

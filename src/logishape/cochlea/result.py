@@ -72,6 +72,19 @@ class CaseResult:
         """Whether no serious flag was raised."""
         return self.verdict != "do not use"
 
+    @property
+    def caveat(self) -> str:
+        """What the intervals do not hold, in a sentence."""
+        if self.matched is None:
+            return (
+                "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
+                "intervals allow; --correct-blur takes most of that off (docs/coverage.md)."
+            )
+        return (
+            f"A point spread of {self.matched.blur_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says "
+            "how often intervals then hold the truth."
+        )
+
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""
         return surface(self.cochlea, self.theta, edge_length)
