@@ -137,7 +137,7 @@ OPTIONS = {
         lambda: Cochlea(calibration="all.json"),
         "must come from load_calibration but is a str",
     ),
-    "unknown distance": (lambda: Cochlea(distance="euclid"), "must be level, exact or mesh but is 'euclid'"),
+    "unknown distance": (lambda: Cochlea(distance="euclid"), "must be level, exact, mesh or learned but is 'euclid'"),
     "unknown side": (lambda: Frame.identity("up"), "side must be left or right but is 'up'; say which"),
     "apex at the centre": (
         lambda: Frame.from_landmarks([1, 2, 3], [1, 2, 3], [5, 0, 0], "left"),

@@ -46,7 +46,7 @@ def main() -> None:
     _listen()
     try:
         code = app(standalone_mode=False)
-    except SystemExit as end:  # from `_stop`
+    except _Stopped as end:
         code = end.code
     except Exception as error:
         sentence = sentence_of(error)

@@ -51,6 +51,9 @@ def command(
     weights: Annotated[
         Path | None, typer.Option(help="For --distance learned: a network of train-distance, not logishape's own.")
     ] = None,
+    correct_blur: Annotated[
+        bool, typer.Option("--correct-blur", help="Take off what the CT's blur does to sizes; for clinical CTs.")
+    ] = False,
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
@@ -87,7 +90,9 @@ def command(
             side=chosen,
             series=series,
             overwrite=overwrite,
-            options=SegmentOptions(preset=preset, distance=distance, num_draws=draws, seed=seed, **options),  # pyright: ignore[reportArgumentType]
+            options=SegmentOptions(
+                preset=preset, distance=distance, correct_blur=correct_blur, num_draws=draws, seed=seed, **options
+            ),  # pyright: ignore[reportArgumentType]
             is_registered=locate == "register",
             reference=reference,
             calibration=chosen_calibration,
@@ -190,7 +195,7 @@ def show_outcome(outcome: Any) -> None:
     for flag in sorted(result.flags, key=lambda one: not one.is_serious):
         typer.echo(f"  - {flag.message}")
     if result.is_trusted:
-        typer.echo("Intervals hold the fitted model for true; their coverage on CT is not tested.")
+        typer.echo(result.caveat)
     typer.echo(
         f"Results in {one_line(outcome.folder)}; open report.html there. Research use only; not a medical device."
     )

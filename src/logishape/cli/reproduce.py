@@ -50,6 +50,6 @@ def command(
         sections = run(out, data, names, most=cases, is_quick=quick, is_fresh=overwrite, tell=tell)
     except KeyboardInterrupt:
         typer.echo(f"logishape: stopped; finished parts are kept in {out / 'parts'} and used next time.", err=True)
-        raise SystemExit(INTERRUPTED) from None  # the usual message says that nothing was written
+        raise SystemExit(INTERRUPTED) from None  # without the usual message
     count = "1 section" if len(sections) == 1 else f"{len(sections)} sections"
     typer.echo(f"{count} in {out / 'reproduce.html'}; the same as text in {out / 'reproduce.md'}.")

@@ -87,13 +87,18 @@ def measure(cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"]
     """
     best = np.asarray(theta)[None]
     every = best if draws is None else np.concatenate([best, draws])
-    rows = np.column_stack([in_rows(_measure, cochlea, every), volumes(cochlea, every)])
+    rows = measured_rows(cochlea, every)
     levels = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
     found = {}
     for (name, quantity), column in zip(QUANTITIES.items(), rows.T, strict=True):
         ends = (None, None, None) if draws is None else np.quantile(column[1:], levels).tolist()
         found[name] = Measurement(float(column[0]), *ends, unit=quantity.unit)
     return found
+
+
+def measured_rows(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
+    """All quantities for each row of parameters, a column each in the order of `QUANTITIES`."""
+    return np.column_stack([in_rows(_measure, cochlea, thetas), volumes(cochlea, thetas)])
 
 
 def table_of(measurements: Mapping[str, Measurement]) -> str:

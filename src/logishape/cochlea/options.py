@@ -26,6 +26,8 @@ class SegmentOptions:
     num_starts: fits from different starts, of which the best is kept.
     evidence: what one voxel of the crop counts for. Neighbours are not independent and no cochlea is exactly the
         model; at this share the calibrated prior has a say, as it had when it was calibrated.
+    correct_blur: take off the parameters what the image's point spread does to the fit (`match`), with intervals for
+        noise and misfit as the image shows them; a second or two more.
     worth: pseudo-counts of the appearances, as a multiple of the voxels near the surface.
     """
 
@@ -39,6 +41,7 @@ class SegmentOptions:
     num_starts: int = 6
     evidence: float = 0.1
     worth: float = 30.0
+    correct_blur: bool = False
 
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
@@ -52,6 +55,10 @@ class SegmentOptions:
             object.__setattr__(self, "evidence", 1.0)
         if not set(self.free) <= set(FREE):
             raise InputError(f"free must be among {', '.join(FREE)} but is {self.free}; see the help of Cochlea.")
+        if self.correct_blur and self.is_paper:
+            raise InputError(
+                "the paper's preset knows no correction for blur but correct_blur was given; leave it out."
+            )
         _check_range("reference_length", self.reference_length, 0.02, 1.0)
         _check_range("label_length", self.label_length, 0.02, 1.0)
         _check_range("evidence", self.evidence, 1e-3, 1.0)

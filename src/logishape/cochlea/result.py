@@ -8,6 +8,7 @@ import numpy as np
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
+from logishape.cochlea.matched import Matched
 from logishape.cochlea.measurements import LEVEL, Measurement
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.search import Found
@@ -25,7 +26,8 @@ FORMAT, VERSION = "logishape result", 2
 class CaseResult:
     """One segmented cochlea.
 
-    cochlea: the shape in the world, `fit.state.theta` its parameters. posterior: of them, None if there is none.
+    cochlea: the shape in the world, `theta` its parameters. posterior: of them, None if there is none.
+    matched: what was taken off the fit's parameters for blur, None unless that was asked for.
     found: the fit, what it saw, and what each start reached. cut: the frame of the cut to the vestibule.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
     signs: the numbers behind them.
@@ -36,6 +38,7 @@ class CaseResult:
     cochlea: Cochlea
     found: Found
     posterior: ShapePosterior | None
+    matched: Matched | None
     cut: Frame | None
     labels: Labels
     measurements: dict[str, Measurement]
@@ -57,7 +60,7 @@ class CaseResult:
     @property
     def theta(self) -> np.ndarray:
         """The best parameters."""
-        return np.asarray(self.fit.state.theta)
+        return self.found.theta if self.matched is None else self.matched.theta
 
     @property
     def verdict(self) -> Verdict:
@@ -68,6 +71,19 @@ class CaseResult:
     def is_trusted(self) -> bool:
         """Whether no serious flag was raised."""
         return self.verdict != "do not use"
+
+    @property
+    def caveat(self) -> str:
+        """What the intervals do not hold, in a sentence."""
+        if self.matched is None:
+            return (
+                "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
+                "intervals allow; --correct-blur takes most of that off (docs/coverage.md)."
+            )
+        return (
+            f"A point spread of {self.matched.blur_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says "
+            "how often intervals then hold the truth."
+        )
 
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""
@@ -120,7 +136,14 @@ class CaseResult:
             "kind": self.posterior.kind if self.posterior is not None else None,
             "effective_noise_fraction": self.options.evidence * fraction,
             "draws": self.options.num_draws if has_one else 0,
+            "blur": self._blur(),
         }
+
+    def _blur(self) -> dict[str, Any] | None:
+        if self.matched is None:
+            return None
+        bias = dict(zip(self.cochlea.parameter_names, map(float, self.matched.bias), strict=True))
+        return {"point_spread_mm": self.matched.blur_mm, "taken_off": bias}
 
     def _appearance(self) -> dict[str, Any]:
         seen = self.intensities

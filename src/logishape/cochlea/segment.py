@@ -13,6 +13,7 @@ from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
+from logishape.cochlea.matched import match, matched_posterior
 from logishape.cochlea.measurements import measure
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
@@ -85,10 +86,13 @@ def segment(
     setting.progress("fit")
     check_field(volume, place if isinstance(place, Frame) else place.frame, setting.cochlea())
     fitted = _fit(volume, place, setting)
-    found, theta = fitted.found, fitted.found.theta
-    cochlea = setting.cochlea(fitted.frame)
+    found, cochlea = fitted.found, setting.cochlea(fitted.frame)
     setting.progress("posterior")
-    posterior = _posterior(found, setting.options)
+    posterior, matched = plain_posterior(found, setting.options), None
+    if options.correct_blur and posterior is not None and found.fit.status.is_usable:
+        matched = match(found, posterior, options)
+        posterior = matched_posterior(found, posterior, matched, options.evidence)
+    theta = found.theta if matched is None else matched.theta
     draws = None if posterior is None else _draws(posterior, setting.options)
     setting.progress("labels")
     painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
@@ -101,6 +105,7 @@ def segment(
         cochlea=cochlea,
         found=found,
         posterior=posterior,
+        matched=matched,
         cut=fitted.cut,
         labels=labels,
         measurements=measurements,
@@ -257,7 +262,7 @@ def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
 
 
-def _posterior(found: Found, options: SegmentOptions) -> ShapePosterior | None:
+def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | None:
     """The Laplace posterior of the very objective that was fitted: each voxel counts for `evidence`.
 
     Second derivatives of the shape, zero in the mean, are left out: they would take a minute to compile.

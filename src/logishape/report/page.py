@@ -44,7 +44,7 @@ img { width: 100%; height: auto; background: black; }
 {{ rows(true) }}</table>
 <details><summary>Lengths, insertion angles, frequencies and the axis</summary>
 <table><tr><th></th><th>value</th><th>90 % interval</th></tr>{{ rows(false) }}</table></details>
-<p class="small">Intervals take the fitted model for true; their coverage on CT has not been tested yet.</p>
+<p class="small">{{ caveat }}</p>
 <h2>Parameters of the shape</h2>
 <table><tr><th></th><th>value</th><th>SD</th></tr>
 {% for name, p in r.parameters.items() %}<tr><td>{{ name }}</td><td>{{ '%.3f' % p.value }}</td>
@@ -72,7 +72,7 @@ def page(outcome: Outcome) -> str:
     figure = montage(outcome.result, outcome.scan.volume)
     template = Environment(autoescape=True, trim_blocks=True).from_string(_PAGE)
     words = {"headline": HEADLINES[outcome.result.verdict], "quantities": QUANTITIES, "units": UNITS}
-    return template.render(r=outcome.record, picture=_as_png(figure), **words)
+    return template.render(r=outcome.record, caveat=outcome.result.caveat, picture=_as_png(figure), **words)
 
 
 def _as_png(figure: Any) -> str:
