@@ -209,14 +209,14 @@ def do(case: int, folder: str, where: str) -> tuple[int, str]:
     return case, row.get("broken") or row.get("refused") or row["verdict"]
 
 
-def prepare() -> None:
+def prepare(folder: Path) -> None:
     """One core each, and programs that are compiled once for all."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", "/tmp/logishape-study-cache")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder / ".jax-cache"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
@@ -248,7 +248,7 @@ def run(cases: list[int], folder: Path, jobs: int, seconds: float, where: str) -
 
 
 def main() -> None:
-    """Runs or reports."""
+    """Runs what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=300)
@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("--pose", choices=("search", "landmarks"), default="search")
     parser.add_argument("--seconds", type=float, default=1e6)
     chosen = parser.parse_args()
-    prepare()
+    prepare(chosen.out)
     run(list(range(chosen.first, chosen.first + chosen.cases)), chosen.out, chosen.jobs, chosen.seconds, chosen.pose)
 
 

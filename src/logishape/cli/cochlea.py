@@ -57,7 +57,12 @@ def command(
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace earlier results, also of an ear that is looked for and not found any more."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print result.json on stdout and nothing else; a list of several.")
     ] = False,
@@ -74,12 +79,21 @@ def command(
     folders = name_outputs(inputs, out)
     if len(inputs) > 1 and (at is not None or landmarks is not None or series is not None):
         raise typer.BadParameter("--at, --landmarks and --series belong to one scan but there are several inputs")
+    if weights is not None and distance != "learned":
+        raise typer.BadParameter("a network is for --distance learned; give both or neither", param_hint="--weights")
     prepare_jax()
     from logishape.cochlea.options import SegmentOptions
     from logishape.cochlea.pipeline import Request
 
     lengths = {"reference_length": reference_length, "label_length": label_length}
     options: Any = {name: value for name, value in lengths.items() if value is not None}
+    options |= {
+        "preset": preset,
+        "distance": distance,
+        "correct_blur": correct_blur,
+        "num_draws": draws,
+        "seed": seed,
+    }
     chosen_calibration = read_calibration(calibration, weights)
     requests = [
         Request(
@@ -90,9 +104,7 @@ def command(
             side=chosen,
             series=series,
             overwrite=overwrite,
-            options=SegmentOptions(
-                preset=preset, distance=distance, correct_blur=correct_blur, num_draws=draws, seed=seed, **options
-            ),  # pyright: ignore[reportArgumentType]
+            options=SegmentOptions(**options),
             is_registered=locate == "register",
             reference=reference,
             calibration=chosen_calibration,
@@ -126,17 +138,18 @@ def run_all(requests: list[Any], as_json: bool) -> int:
         try:
             outcomes = _run_one(request, as_json)
         except Exception as error:
-            sentence = sentence_of(error)
-            if len(requests) == 1 or sentence is None:
+            if len(requests) == 1:
                 raise
-            typer.echo(f"logishape: {one_line(request.input)}: {sentence}", err=True)
-            codes.add(2)
+            sentence = sentence_of(error)  # None: an error of ours, which does not stop the other scans either
+            told = sentence or one_line(f"an unexpected {type(error).__name__}: {error}")
+            typer.echo(f"logishape: {one_line(request.input)}: {told}", err=True)
+            codes.add(1 if sentence is None else 2)
             continue
         records += [outcome.record for outcome in outcomes]
         codes |= {0 if outcome.result.is_trusted else 3 for outcome in outcomes}
     if as_json:
         typer.echo(json.dumps(records[0] if len(requests) == len(records) == 1 else records, indent=1))
-    return 2 if 2 in codes else max(codes)
+    return next(code for code in (1, 2, 3, 0) if code in codes)
 
 
 def _run_one(request: Any, as_json: bool) -> Any:

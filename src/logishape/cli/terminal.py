@@ -10,6 +10,7 @@ from typing import Any
 STAGE_WORDS = {
     "read": "reading the CT",
     "locate": "looking for cochleae",
+    "register": "laying the reference on the CT",
     "fit": "fitting the shape (the first run on a machine compiles for about a minute)",
     "posterior": "computing its uncertainty",
     "labels": "labelling the CT's voxels",
@@ -24,10 +25,10 @@ def prepare_jax() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logishape" / "jax"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logishape" / "jax"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # nowhere to write, or a user without a home
         return  # no cache, no harm: every run compiles
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -14,9 +14,10 @@ def command(
     rounds: Annotated[int, typer.Option(help="Rounds, each on shapes of its own.")] = 8,
     steps: Annotated[int, typer.Option(help="Steps in a round.")] = 16_000,
     shapes: Annotated[int, typer.Option(help="Shapes of a round.")] = 32_768,
-    points: Annotated[int, typer.Option(help="Points about each shape.")] = 1024,
-    test_shapes: Annotated[int, typer.Option(help="Unseen shapes that tell the errors at the end.")] = 256,
-    seed: Annotated[int, typer.Option(help="Of weights, shapes, points and steps.")] = 0,
+    points: Annotated[int, typer.Option(min=64, help="Points about each shape.")] = 1024,
+    test_shapes: Annotated[int, typer.Option(min=1, help="Unseen shapes that tell the errors at the end.")] = 256,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, shapes, points and steps.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier network.")] = False,
 ) -> None:
     """Train the distance of `--distance learned`: minutes on a GPU, days without one.
 
@@ -29,7 +30,10 @@ def command(
     from logishape.cochlea import load_calibration
     from logishape.cochlea.distance_errors import distance_errors
     from logishape.cochlea.train_distance import TrainOptions, train
+    from logishape.core.errors import InputError
 
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} is there already and would be lost; use --overwrite, or another name.")
     chosen = load_calibration(calibration)
     options = TrainOptions(rounds=rounds, steps=steps, shapes=shapes, points=points, seed=seed)
     with stages(is_quiet=False) as told:

@@ -24,6 +24,10 @@ FORMAT, VERSION = "logishape learned distance", 1
 NAMES = (*DEFORMABLE, "section_scale", "theta_max", "apex_offset")  # what a segmentation leaves free
 MARGIN_MM = 1.5  # of the box of positions around all shapes
 _MOST_BYTES = 1 << 26
+_DAMAGES = (  # what readers of zips and arrays raise where bytes are not what they should be
+    *(OSError, ValueError, TypeError, KeyError, EOFError, MemoryError, SyntaxError, RuntimeError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 class LearnedDuct(AbstractShapeWithDerivatives):
@@ -153,16 +157,5 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
                 raise refused
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        EOFError,
-        MemoryError,
-        SyntaxError,
-        NotImplementedError,
-    ) as error:
-        raise refused from error
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, OverflowError) as error:
+    except _DAMAGES as error:
         raise refused from error

@@ -31,8 +31,8 @@ class Matched(NamedTuple):
     blur_mm: float
 
 
-def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> Matched:
-    """The fit's parameters less the bias that blur and uneven bone give it.
+def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> Matched | None:
+    """The fit's parameters less the bias that blur and uneven bone give it; None where a rendering cannot be fitted.
 
     The crop is rendered for the parameters at hand and fitted in the same way. A fit without bias would return them,
     drawn towards the prior by A^-1 P0 (m - theta); what it returns beside that is bias, and is taken off. Repeated,
@@ -40,18 +40,16 @@ def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> M
     """
     prior, A_inverse = found.model.prior, np.asarray(posterior.covariance)
     mean, P0 = np.asarray(prior.mean), np.asarray(prior.precision)
-    beyond, theta, bias = is_beyond(found.crop.points), found.theta, np.zeros(found.theta.size)
-    seen = None
+    beyond, theta, blur_mm = is_beyond(found.crop.points), found.theta, 0.0
     for _ in range(NUM_MATCHES):
         seen = _rendered(found, theta, beyond)
         crop = dataclasses.replace(found.crop, intensities=seen.image.astype(np.float32))
         again, _ = refine(found.model, crop, found.intensities, theta, options)
         if not again.status.is_usable:
-            break
+            return None
         bias = np.asarray(again.state.theta) - theta - A_inverse @ (P0 @ (mean - theta))
-        theta = np.clip(found.theta - bias, prior.lower, prior.upper)
-    assert seen is not None
-    return Matched(theta, found.theta - theta, seen.blur_mm)
+        theta, blur_mm = np.clip(found.theta - bias, prior.lower, prior.upper), seen.blur_mm
+    return Matched(theta, found.theta - theta, blur_mm)
 
 
 def matched_posterior(found: Found, posterior: ShapePosterior, matched: Matched, evidence: float) -> ShapePosterior:

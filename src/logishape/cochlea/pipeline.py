@@ -104,7 +104,7 @@ def run(
         _check_free(outcome.folder, request)
     tell("write")
     write_cases(outcomes, request.overwrite, finish)
-    _remove_stale(request, {outcome.result.side for outcome in outcomes})
+    _remove_stale(request, {outcome.result.side for outcome in outcomes} | {pose.side for pose in poses})
     return outcomes
 
 
@@ -120,9 +120,10 @@ def write_cases(
                 finish(temporary, outcome)
 
 
-def _remove_stale(request: Request, found: set[Side]) -> None:
+def _remove_stale(request: Request, found: set[str]) -> None:
     """Takes away an earlier result of an ear that was looked for this time and not found."""
-    if not request.overwrite or request.side is not None or request.at is not None or request.landmarks is not None:
+    is_narrow = request.is_registered or any(one is not None for one in (request.side, request.at, request.landmarks))
+    if not request.overwrite or is_narrow:
         return
     for side in {"left", "right"} - found:
         if is_result(Path(request.out) / side):

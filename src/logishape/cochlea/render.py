@@ -62,6 +62,7 @@ def _through(scene: _Scene, blur_mm: float) -> Rendering:
     inside, outside, elsewhere = (_smooth(part, blur_mm) for part in (scene.inside, scene.outside, scene.elsewhere))
     near, goal = scene.is_near, (scene.image - elsewhere)[scene.is_near]
     brightness, weights = np.ones(len(scene.image)), np.ones(int(near.sum()))
+    image, scale = scene.image, 1.0
     weight_of_place = _smooth(np.where(scene.is_local, outside**2, 0.0), _LOCAL_MM)
     for k in range(1 + _NUM_LOCAL):
         bone = _smooth(scene.outside * brightness, blur_mm)

@@ -78,7 +78,7 @@ class CaseResult:
         if self.matched is None:
             return (
                 "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
-                "intervals allow; --correct-blur takes most of that off (docs/coverage.md)."
+                "intervals allow; see docs/coverage.md, and --correct-blur."
             )
         return (
             f"A point spread of {self.matched.blur_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says "

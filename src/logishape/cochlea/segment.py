@@ -35,6 +35,7 @@ from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
 STAGES = ("locate", "fit", "posterior", "labels", "measurements")
+UNCORRECTED = "The correction for blur was asked for but could not be made; sizes are those of the plain fit."
 RIVAL_BALL = 4.0  # mm: rival poses are compared on the voxels of a ball this large
 
 
@@ -91,6 +92,7 @@ def segment(
     posterior, matched = plain_posterior(found, setting.options), None
     if options.correct_blur and posterior is not None and found.fit.status.is_usable:
         matched = match(found, posterior, options)
+    if matched is not None and posterior is not None:
         posterior = matched_posterior(found, posterior, matched, options.evidence)
     theta = found.theta if matched is None else matched.theta
     draws = None if posterior is None else _draws(posterior, setting.options)
@@ -111,7 +113,7 @@ def segment(
         measurements=measurements,
         flags=find_flags(volume, found, posterior, labels, measurements, signs),
         signs=signs,
-        notes=fitted.notes,
+        notes=(*fitted.notes, *([UNCORRECTED] if options.correct_blur and matched is None else [])),
         options=setting.options,
     )
 

@@ -116,7 +116,9 @@ def _check_free(target: Path, overwrite: bool) -> None:
         raise InputError(f"{target} should become a folder but is a file; choose another name.")
     if target.exists() and not overwrite:
         raise InputError(f"the folder {target} should be new but exists; choose another, or allow overwriting.")
-    if target.exists() and (Path.cwd().is_relative_to(target) or Path.home().is_relative_to(target)):
+    if target.exists() and (
+        Path.cwd().is_relative_to(target) or Path(os.path.expanduser("~")).is_relative_to(target)
+    ):
         raise InputError(
             f"the folder {target} should be one of results but holds the working or home folder; choose another."
         )

@@ -21,7 +21,7 @@ WORDS = {
 
 def efficiency(study: Study) -> Section:
     """Iterations of the paper's ways and ours, in turns on one case."""
-    (name,) = study.found(1) or ("",)
+    name = study.first()
     turns = 1 if study.is_quick else NUM_TURNS
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     made = study.part(
@@ -31,8 +31,9 @@ def efficiency(study: Study) -> Section:
         ways=list(WAYS),
     )
     counted = study.part(f"efficiency-{name}-steps", lambda: count(study.scene(name)))
-    if "refused" in made:
-        return Section("Computational efficiency", f"Not measured: {made['refused']}")
+    for one in (made, counted):
+        if "refused" in one:
+            return Section("Computational efficiency", f"Not measured: {one['refused']}")
     made = {**made, "counted": counted}
     num_timed = len(made["iteration_seconds"]["newton-level"])
     iteration = {way: float(np.median(seconds)) for way, seconds in made["iteration_seconds"].items()}

@@ -62,7 +62,7 @@ def ellipse(study: Study) -> Section:
 
 def uncertainty(study: Study) -> Section:
     """Probabilities at the best shape and with the shape integrated out, default settings and the paper's."""
-    (name,) = study.found(1) or ("",)
+    name = study.first()
     made: dict[str, Any] = {}
     for preset in ("default", "paper"):
         options = SegmentOptions(preset=preset)
@@ -87,13 +87,14 @@ def uncertainty(study: Study) -> Section:
         "ratio",
     )
     words = "Above: p(inside | image) at the best shape. Below: the mean over draws of the shape. White: one half."
-    pictures = (Picture("uncertainty", maps.draw(made["default"]), f"{name}, default settings. {words}"),)
+    shown, words = made["default"], f"{name}, default settings. {words}"
+    pictures = () if "refused" in shown else (Picture("uncertainty", maps.draw(shown), words),)
     return Section(
         "Uncertainty",
         f"{name}: what is unsure (probability from {maps.UNSURE[0]:g} to {maps.UNSURE[1]:g}) when the shape is taken "
         f"for known, and when {SegmentOptions().num_draws} draws of it are averaged, as the paper does.",
         (Table("Volume that is unsure", header, tuple(rows)),),
-        () if "refused" in made["default"] else pictures,
+        pictures,
         (
             "The paper shows that integrating the shape out makes the labels much less sure, without a number. Its "
             "covariance (complete) is that of the labels as if they were known; the default (observed) counts what "
@@ -106,7 +107,7 @@ def uncertainty(study: Study) -> Section:
 
 def evolution(study: Study) -> Section:
     """The shape during a fit from the paper's start."""
-    (name,) = study.found(1) or ("",)
+    name = study.first()
     made = study.part(f"evolution-{name}", lambda: evolving.follow_fit(study.scene(name)))
     if "refused" in made:
         return Section("The shape during the fit", f"Not drawn: {made['refused']}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 
 import logishape
-from logishape.core.errors import InputError
+from logishape.core.errors import InputError, LogishapeError
 from logishape.io import check_writable
 from logishape.reproduce.blocks import Section
 from logishape.reproduce.cases import find_source
@@ -55,7 +55,7 @@ def run(
     settings = {"version": logishape.__version__, "cases": "phantoms" if source.folder is None else "specimens"}
     study = Study(source, Store(out / PARTS, settings, is_fresh), tell or (lambda _: None), is_quick)
     chosen = [name for name in SECTIONS if name in only or not only]
-    sections = [SECTIONS[name](study) for name in chosen]
+    sections = [_section(name, study) for name in chosen]
     intro = (
         "Wang et al., Bayesian Logistic Shape Model Inference: application to cochlea image segmentation, against "
         f"this software. Cases: {len(study.names)} {source.kind}. Columns named paper are what it prints."
@@ -68,3 +68,11 @@ def run(
     )
     write(out, sections, intro, provenance)
     return sections
+
+
+def _section(name: str, study: Study) -> Section:
+    """A section, or why there is none: one that cannot be made does not stop the others."""
+    try:
+        return SECTIONS[name](study)
+    except LogishapeError as error:
+        return Section(name.capitalize(), f"Not measured: {error}")

@@ -1,19 +1,24 @@
 """What the sections of the study share: where cases come from, what is finished already, and who is told."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from logishape.cochlea import SegmentOptions
-from logishape.core.errors import LogishapeError
+from logishape.core.errors import InputError, LogishapeError
 from logishape.reproduce.cases import Case, Source
 from logishape.reproduce.segmented import Scene, scene, segment_case, summarise
 from logishape.reproduce.store import Store
 
 Tell = Callable[[str], None]
 _MOST_QUICK = 2
+
+
+class _RefusedError(Exception):
+    """A part that could not be made, with the reason."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,6 +33,7 @@ class Study:
     tell: Tell
     is_quick: bool = False
     _loaded: dict[str, Any] = dataclasses.field(default_factory=dict)
+    _refused: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,9 +53,14 @@ class Study:
             try:
                 return make()
             except LogishapeError as error:
-                return {"refused": str(error)}
+                raise _RefusedError(str(error)) from error
 
-        return self.store.get(name, attempt, settings)
+        if name not in self._refused:
+            try:
+                return self.store.get(name, attempt, settings)
+            except _RefusedError as error:  # not kept: what was wrong may be mended before the next run
+                self._refused[name] = str(error)
+        return {"refused": self._refused[name]}
 
     def case(self, name: str) -> Case:
         """One case; the last one stays in memory."""
@@ -76,8 +87,16 @@ class Study:
         return tuple(f"{name}: {record['refused']}" for name, record in found.items() if "refused" in record)
 
     def found(self, most: int) -> tuple[str, ...]:
-        """Some of the cases that were not refused."""
-        return tuple(name for name in self.some(most) if "refused" not in self.record(name))
+        """Some of the cases that were not refused; at least one, if there is one."""
+        found = tuple(name for name in self.some(most) if "refused" not in self.record(name))
+        return found or tuple(itertools.islice(self.records(), 1))
+
+    def first(self) -> str:
+        """A case that was not refused."""
+        found = self.found(1)
+        if not found:
+            raise InputError("no case could be segmented; see the reasons under Segmentation.")
+        return found[0]
 
     def scene(self, name: str) -> Scene:
         """One case in the frame in which its segmentation found it."""

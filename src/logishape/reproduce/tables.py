@@ -148,6 +148,7 @@ def lengths(study: Study) -> Section:
 
 def robustness(study: Study) -> Section:
     """Dice of fits from random starts, by three ways of fitting and two reference lengths."""
+    study.first()  # or there is nothing to start from
     names, num_starts = study.found(NUM_ROBUST), 2 if study.is_quick else NUM_STARTS
     usual = SegmentOptions()
     plans = [(way, usual) for way in WAYS]
@@ -216,7 +217,8 @@ def draw_dices(found: dict[str, dict[str, list[float]]]) -> Figure:
 
 def atlas(study: Study) -> Section:
     """One case warped to all others by demons, beside our model on the same targets."""
-    first, *others = study.found(len(study.names))
+    first = study.first()
+    others = [name for name in study.found(len(study.names)) if name != first]
     own = study.records()
     scores = {
         name: study.part(
@@ -225,6 +227,8 @@ def atlas(study: Study) -> Section:
         )
         for name in others
     }
+    scores = {name: one for name, one in scores.items() if "refused" not in one}
+    others = list(scores)
     rows = []
     for truth in dict.fromkeys(truth for one in scores.values() for truth in one):
         targets = [name for name in others if truth in scores[name]]
