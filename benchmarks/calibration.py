@@ -4,10 +4,10 @@
                                      [--pose landmarks]
     python benchmarks/calibration_report.py FOLDER
 
-Every second phantom is of the model's own family, every other one is not: its sections wander along the duct by as
-much as those of real ears. Voxels of 0.15 to 0.4 mm, point spread 0.2 to 0.5 mm (SD), noise of 60 to 250 HU, white or
-correlated over 0.5 to 1.5 voxels, air or fluid, any orientation; all by the case's number alone. Each case is a file
-in the folder: what is there is not done again. Runs where only jax, numpy, scipy and equinox are installed.
+Every second phantom is of the model's own family, every other one is not: its sections wander along the duct
+(misfit 1). Voxels of 0.15 to 0.4 mm, point spread 0.2 to 0.5 mm (SD), noise of 60 to 250 HU, white or correlated over
+0.5 to 1.5 voxels, air or fluid, any orientation; all by the case's number alone. Each case is a file in the folder:
+what is there is not done again. Runs where only jax, numpy, scipy and equinox are installed.
 """
 
 import argparse

@@ -9,10 +9,10 @@ import pytest
 import logishape as ls
 from tests.problems import SHAPES, grid
 
-# Each of these has a twin without a pose or in the other dimension, the cochlea in its laws; they add compilation.
+# Each of these has a twin without a pose or in the other dimension, or tests of its own; they add compilation.
 TWINS = {
     *("superellipse", "posed superellipsoid", "posed level-set modes", "posed waving template", "posed mesh modes"),
-    "cochlea",
+    *("cochlea", "learned", "remeshed"),
 }
 each_shape = pytest.mark.parametrize(
     "case", [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in TWINS else ()) for c in SHAPES]

@@ -65,7 +65,14 @@ def integrate(model, observation, kappa=1.0, num=61):
 
 
 @pytest.mark.parametrize("kappa", [1.0, 0.3])
-@pytest.mark.parametrize("model", [DISC, ELLIPSE, GAUSSIAN], ids=["disc", "ellipse", "ellipse, Gaussian prior"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(DISC, id="disc"),
+        pytest.param(ELLIPSE, id="ellipse", marks=pytest.mark.slow),  # the next one is it with more
+        pytest.param(GAUSSIAN, id="ellipse, Gaussian prior"),
+    ],
+)
 def test_evidence_is_the_integral(model, kappa):
     observation = small_image([6.5, 5.5])
     fit = ls.fit(model, observation, ls.State(np.full(model.shape.num_parameters, 6.0), LOOKS)).check()

@@ -1,4 +1,4 @@
-"""Cochleae that the model cannot draw: their sections wander along the duct, as those of real ears do."""
+"""Cochleae that the model cannot draw: their sections wander along the duct."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ _NUM_WAVES = 9  # half waves along the duct, up to
 
 
 def wandering(calibration: Calibration, misfit: float, rng: np.random.Generator) -> Calibration:
-    """The calibration with smooth random deviations of its sections, `misfit` times those of real ears."""
+    """The calibration with smooth random deviations of its sections, `misfit` times the usual ones."""
     table = calibration.table
     degree = table.powers.shape[1]
     powers = np.array(table.powers)
