@@ -106,7 +106,7 @@ def draw(cases: dict[str, list[dict[str, Any]]], path: Path) -> None:
         panel.axhspan(0.85, 0.95, color="tab:green", alpha=0.15)
         panel.axhline(0.9, color="black", lw=0.8)
         panel.set(ylim=(0, 1), ylabel="90 % intervals\nthat hold the truth", title=f"{len(some)} phantoms {words}")
-    panels[0].legend(loc="lower left")
+    panels[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
