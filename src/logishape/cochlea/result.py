@@ -17,9 +17,8 @@ from logishape.cochlea.signs import Signs
 from logishape.cochlea.surface import Mesh, surface
 from logishape.cochlea.verdict import Flag, Verdict, verdict_of
 from logishape.inference.fit import Fit
+from logishape.io.results import FORMAT, VERSION
 from logishape.posterior import ShapePosterior
-
-FORMAT, VERSION = "logishape result", 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
