@@ -44,11 +44,17 @@ bench: .venv/.installed
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/batch.py
 
+.venv/.docs: .venv/.installed requirements-docs.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-docs.lock
+	touch $@
+
 lock: .venv/.installed
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 	  --python-version 3.11 --extra distance --extra mcmc --extra train --group dev \
 	  pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --python-version 3.11 --constraint requirements.lock --group docs -o requirements-docs.lock
 
 # --strict: a package that cannot be looked up is an error, not a hole that nobody knows of.
 audit: .venv/.installed
