@@ -63,7 +63,7 @@ def study(case: int, where: str) -> dict[str, Any]:
         found = segment(
             phantom.volume,
             rough_frame(ear, case) if where == "landmarks" else None,
-            options=SegmentOptions(correct_blur=True),
+            options=SegmentOptions(),
         )
     except InputError as error:
         return {"case": case, "settings": given, "refused": str(error)}

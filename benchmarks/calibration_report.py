@@ -100,7 +100,7 @@ def draw(cases: dict[str, list[dict[str, Any]]], path: Path) -> None:
                 chosen = [k for k, name in enumerate(names) if what == "parameters" or name in MAIN]
                 heights += [held[k] for k in chosen]
                 labels += [names[k].replace("duct_length_", "") for k in chosen]
-            words_of = {"plain": "as fitted", "corrected": "--correct-blur"}
+            words_of = {"plain": "as fitted", "corrected": "matched"}
             panel.bar(np.arange(len(labels)) + offset, heights, 0.4, label=words_of[way])
             panel.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
         panel.axhspan(0.85, 0.95, color="tab:green", alpha=0.15)

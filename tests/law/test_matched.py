@@ -18,7 +18,7 @@ SIZES = ("A", "B", "duct_length_organ_of_corti")
 def segmented(side: str):
     options = PhantomOptions(lumen="fluid", side=side, spacing_mm=0.3, size_mm=20, point_spread_mm=0.35, noise_hu=80)
     phantom = make_phantom(options, 5)
-    return phantom, segment(phantom.volume, phantom.ear.frame, options=SegmentOptions(correct_blur=True))
+    return phantom, segment(phantom.volume, phantom.ear.frame, options=SegmentOptions())
 
 
 @pytest.fixture(scope="module")
@@ -57,4 +57,4 @@ def test_a_mirrored_ear_gives_mirrored_results(right):
 
 
 def test_the_papers_preset_knows_no_correction():
-    assert_one_sentence(lambda: SegmentOptions(preset="paper", correct_blur=True), "correct_blur was given")
+    assert_one_sentence(lambda: SegmentOptions(preset="paper", intervals="matched"), "matched ones were asked for")

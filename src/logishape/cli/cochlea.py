@@ -51,9 +51,12 @@ def command(
     weights: Annotated[
         Path | None, typer.Option(help="For --distance learned: a network of train-distance, not logishape's own.")
     ] = None,
-    correct_blur: Annotated[
-        bool, typer.Option("--correct-blur", help="Take off what the CT's blur does to sizes; for clinical CTs.")
-    ] = False,
+    intervals: Annotated[
+        str | None,
+        typer.Option(
+            help="matched (default: blur, noise and misfit), observed (noise alone), complete (the paper's)."
+        ),
+    ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
@@ -90,7 +93,7 @@ def command(
     options |= {
         "preset": preset,
         "distance": distance,
-        "correct_blur": correct_blur,
+        "intervals": intervals,
         "num_draws": draws,
         "seed": seed,
     }

@@ -2,12 +2,14 @@
 
 import dataclasses
 import numbers
-from typing import Literal
+from typing import Literal, get_args
 
 from logishape.cochlea.duct import FREE, Distance, check_distance
 from logishape.core.errors import InputError
 
 Preset = Literal["default", "paper"]
+Intervals = Literal["matched", "observed", "complete"]
+INTERVALS: tuple[Intervals, ...] = get_args(Intervals)
 _LENGTHS = {"default": (0.07, 0.2), "paper": (0.1, 0.25)}  # mm: for the shape, for labels
 
 
@@ -26,8 +28,10 @@ class SegmentOptions:
     num_starts: fits from different starts, of which the best is kept.
     evidence: what one voxel of the crop counts for. Neighbours are not independent and no cochlea is exactly the
         model; at this share the calibrated prior has a say, as it had when it was calibrated.
-    correct_blur: take off the parameters what the image's point spread does to the fit (`match`), with intervals for
-        noise and misfit as the image shows them; a second or two more.
+    intervals: what the posterior counts. "matched": what the image's point spread does to the fit is taken off the
+        parameters (`match`), and noise and misfit count as the image shows them; a second or two more. "observed":
+        noise alone, about the plain fit. "complete": the paper's covariance, about the plain fit; the paper's preset
+        knows no other.
     worth: pseudo-counts of the appearances, as a multiple of the voxels near the surface.
     """
 
@@ -41,7 +45,7 @@ class SegmentOptions:
     num_starts: int = 6
     evidence: float = 0.1
     worth: float = 30.0
-    correct_blur: bool = False
+    intervals: Intervals | None = None
 
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
@@ -55,10 +59,7 @@ class SegmentOptions:
             object.__setattr__(self, "evidence", 1.0)
         if not set(self.free) <= set(FREE):
             raise InputError(f"free must be among {', '.join(FREE)} but is {self.free}; see the help of Cochlea.")
-        if self.correct_blur and self.is_paper:
-            raise InputError(
-                "the paper's preset knows no correction for blur but correct_blur was given; leave it out."
-            )
+        self._settle_intervals()
         _check_range("reference_length", self.reference_length, 0.02, 1.0)
         _check_range("label_length", self.label_length, 0.02, 1.0)
         _check_range("evidence", self.evidence, 1e-3, 1.0)
@@ -70,6 +71,18 @@ class SegmentOptions:
             object.__setattr__(self, name, int(getattr(self, name)))
         for name in ("reference_length", "label_length", "evidence", "worth"):
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    def _settle_intervals(self) -> None:
+        if self.intervals is None:
+            object.__setattr__(self, "intervals", "complete" if self.is_paper else "matched")
+        if self.intervals not in INTERVALS:
+            raise InputError(
+                f"intervals must be one of {', '.join(INTERVALS)} but is {self.intervals!r}; choose one of them."
+            )
+        if self.is_paper and self.intervals != "complete":
+            raise InputError(
+                f"the paper's preset has complete intervals but {self.intervals} ones were asked for; leave them out."
+            )
 
     @property
     def is_paper(self) -> bool:

@@ -26,7 +26,7 @@ class CaseResult:
     """One segmented cochlea.
 
     cochlea: the shape in the world, `theta` its parameters. posterior: of them, None if there is none.
-    matched: what was taken off the fit's parameters for blur, None unless that was asked for.
+    matched: what was taken off the fit's parameters for blur, None where that was not asked for or could not be done.
     found: the fit, what it saw, and what each start reached. cut: the frame of the cut to the vestibule.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
     signs: the numbers behind them.
@@ -77,7 +77,7 @@ class CaseResult:
         if self.matched is None:
             return (
                 "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
-                "intervals allow; see docs/coverage.md, and --correct-blur."
+                "intervals allow; see docs/coverage.md."
             )
         return (
             f"A point spread of {self.matched.blur_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says "

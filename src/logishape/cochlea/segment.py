@@ -35,7 +35,7 @@ from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
 STAGES = ("locate", "fit", "posterior", "labels", "measurements")
-UNCORRECTED = "The correction for blur was asked for but could not be made; sizes are those of the plain fit."
+UNCORRECTED = "What blur does to the sizes could not be taken off; they are those of the plain fit."
 RIVAL_BALL = 4.0  # mm: rival poses are compared on the voxels of a ball this large
 
 
@@ -90,7 +90,7 @@ def segment(
     found, cochlea = fitted.found, setting.cochlea(fitted.frame)
     setting.progress("posterior")
     posterior, matched = plain_posterior(found, setting.options), None
-    if options.correct_blur and posterior is not None and found.fit.status.is_usable:
+    if options.intervals == "matched" and posterior is not None and found.fit.status.is_usable:
         matched = match(found, posterior, options)
     if matched is not None and posterior is not None:
         posterior = matched_posterior(found, posterior, matched, options.evidence)
@@ -113,7 +113,7 @@ def segment(
         measurements=measurements,
         flags=find_flags(volume, found, posterior, labels, measurements, signs),
         signs=signs,
-        notes=(*fitted.notes, *([UNCORRECTED] if options.correct_blur and matched is None else [])),
+        notes=(*fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
         options=setting.options,
     )
 
@@ -271,7 +271,9 @@ def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | N
     """
     model = Model(FirstOrder(found.model.shape), found.model.prior, found.model.reference_length)
     try:
-        return laplace(model, found.observation, found.fit, "complete" if options.is_paper else "observed")
+        return laplace(
+            model, found.observation, found.fit, "complete" if options.intervals == "complete" else "observed"
+        )
     except FitError:
         return None
 
