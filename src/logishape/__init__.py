@@ -28,13 +28,16 @@ if TYPE_CHECKING:
     from logishape.io import read_result, read_volume, write_volume
     from logishape.posterior import (
         Comparison,
+        McmcOptions,
         NoiseCorrelation,
+        SampledPosterior,
         ShapePosterior,
         compare,
         evidence,
         label_probability,
         laplace,
         marginal_label_probability,
+        mcmc,
         noise_correlation,
     )
     from logishape.shapes import level_and_jacobian
@@ -52,8 +55,16 @@ _PLACES = {
     ),
     "io": ("read_result", "read_volume", "write_volume"),
     "posterior": (
-        *("Comparison", "NoiseCorrelation", "ShapePosterior", "compare", "evidence", "label_probability", "laplace"),
-        *("marginal_label_probability", "noise_correlation"),
+        *(
+            "Comparison",
+            "McmcOptions",
+            "NoiseCorrelation",
+            "SampledPosterior",
+            "ShapePosterior",
+            "compare",
+            "evidence",
+        ),
+        *("label_probability", "laplace", "marginal_label_probability", "mcmc", "noise_correlation"),
     ),
     "shapes": ("level_and_jacobian",),
 }
@@ -67,12 +78,14 @@ __all__ = [
     "InputError",
     "LengthProfile",
     "LogishapeError",
+    "McmcOptions",
     "Model",
     "Multistart",
     "NoiseCorrelation",
     "Observation",
     "Prior",
     "Regions",
+    "SampledPosterior",
     "ShapePosterior",
     "State",
     "Status",
@@ -91,6 +104,7 @@ __all__ = [
     "laplace",
     "level_and_jacobian",
     "marginal_label_probability",
+    "mcmc",
     "metrics",
     "multistart",
     "noise_correlation",

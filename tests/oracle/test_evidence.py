@@ -1,4 +1,4 @@
-"""Evidence and Bayes factors against numerical integration, a free reference length, and Laplace against MCMC."""
+"""Evidence and Bayes factors against numerical integration, and a free reference length."""
 
 import equinox as eqx
 import jax
@@ -192,31 +192,3 @@ def _with_length(prior):
 def test_one_free_length_is_enough():
     with pytest.raises(ls.InputError, match="free length already"):
         shapes.FreeLength(shapes.FreeLength(shapes.Ball(2)))
-
-
-def test_laplace_agrees_with_nuts(key):
-    """No-U-turn sampling of the same marginal likelihood (blackjax): means to a fifth of an SD, SDs to 15 %."""
-    blackjax = pytest.importorskip("blackjax")
-    case = ellipse_case(noise=40.0)
-    fit = ls.fit(case.model, case.observation, case.start).check()
-    posterior = ls.laplace(case.model, case.observation, fit, "observed", appearance_is_known=True)
-    with double_precision():
-        root = jnp.asarray(np.linalg.cholesky(posterior.covariance))
-
-        def log_density(z):
-            theta = posterior.mean + root @ z
-            return log_joint(case.model, case.observation, ls.State(theta, fit.state.regions))
-
-        kernel = blackjax.nuts(log_density, step_size=0.7, inverse_mass_matrix=jnp.ones(5))
-
-        def step(state, key):
-            state, info = kernel.step(key, state)
-            return state, (state.position, info.is_divergent)
-
-        run = jax.jit(lambda keys: jax.lax.scan(step, kernel.init(jnp.zeros(5)), keys)[1])
-        draws, diverged = run(jax.random.split(key, 1500))
-    assert not np.any(diverged)
-    draws = np.asarray(draws[200:])
-    # 1300 draws of a nearly Gaussian posterior are worth about as many independent ones: 3 % standard error.
-    assert np.all(np.abs(draws.mean(axis=0)) < 0.2)
-    np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.15)
