@@ -20,7 +20,17 @@ from logishape.cochlea.learned import DEFAULT_FILE as NETWORK_FILE
 from logishape.cochlea.learned import load_network
 from logishape.cochlea.result import FORMAT, VERSION
 from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_mask, read_result, read_scan, read_stl, write_stl, write_volume
+from logishape.io import (
+    read_landmarks,
+    read_mask,
+    read_ply,
+    read_result,
+    read_scan,
+    read_stl,
+    write_ply,
+    write_stl,
+    write_volume,
+)
 
 
 class Subject(NamedTuple):
@@ -54,13 +64,15 @@ def subjects() -> dict[str, Subject]:
         found["mask.nii.gz"] = _single(folder / "mask.nii.gz", read_mask)
         write_stl(folder / "a.stl", np.eye(3), np.array([[0, 1, 2]]))
         found["a.stl"] = _single(folder / "a.stl", read_stl)
+        write_ply(folder / "a.ply", np.eye(3), np.array([[0, 1, 2]]), {"angle_degrees": np.arange(3)})
+        found["a.ply"] = _single(folder / "a.ply", read_ply)
         found |= _dicom(folder, volume) | _texts(folder)
         found["result"] = _result(folder / "result", volume)
     return found
 
 
 def _single(path: Path, read: Callable[[Path], Any]) -> Subject:
-    words = {read_mask: ("evaluate", f"{{}}/{path.name}", f"{{}}/{path.name}"), read_stl: ()}
+    words = {read_mask: ("evaluate", f"{{}}/{path.name}", f"{{}}/{path.name}"), read_stl: (), read_ply: ()}
     usual = ("cochlea", f"{{}}/{path.name}", "-o", "{}/../out")
     return Subject(
         {path.name: path.read_bytes()},

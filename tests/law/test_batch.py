@@ -20,6 +20,7 @@ def assert_same(a: ls.Fit, b: ls.Fit) -> None:
     assert (a.num_rounds, a.num_steps) == (b.num_rounds, b.num_steps)
     np.testing.assert_allclose(a.state.theta, b.state.theta, rtol=1e-7)
     np.testing.assert_allclose(a.log_joint, b.log_joint, rtol=1e-10)
+    np.testing.assert_allclose(a.path, b.path, rtol=1e-6, atol=1e-6)
 
 
 def spoilt(observation: ls.Observation, rows: slice, **values: float) -> ls.Observation:

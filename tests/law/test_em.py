@@ -47,6 +47,8 @@ def test_log_joint_never_falls(seed, noise, shift, method, regions):
     with double_precision():
         exact = float(exact_log_joint(case.model, case.observation, fit.state))
     assert fit.log_joint[-1] == pytest.approx(exact, rel=1e-10)  # what is monitored is the true log joint
+    assert len(fit.path) == fit.num_rounds + 1
+    np.testing.assert_allclose(fit.path[[0, -1]], [theta, fit.state.theta], rtol=1e-12, atol=1e-12)
     assert np.all((fit.state.theta >= case.model.prior.lower) & (fit.state.theta <= case.model.prior.upper))
 
 

@@ -43,7 +43,10 @@ from tests.segmentations import (
 )
 from tests.unit.io.dicom_files import make_series, save
 
-FILES = {*(f"{name}.nii.gz" for name in MAPS), "surface.stl", "result.json", "measurements.csv", "report.html"}
+FILES = {
+    *(f"{name}.nii.gz" for name in (*MAPS, "ct", "level")),
+    *("surface.stl", "surface.ply", "result.json", "measurements.csv", "report.html"),
+}
 
 
 @dataclasses.dataclass(frozen=True)

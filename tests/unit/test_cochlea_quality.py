@@ -12,7 +12,7 @@ import logishape as ls
 from logishape.appearance import gaussian
 from logishape.cochlea import Cochlea, Frame, SegmentOptions, quality
 from logishape.cochlea.checks import check_ct, check_field, metal_mm3, tilt_degrees
-from logishape.cochlea.labels import Labels, largest_component
+from logishape.cochlea.labels import REACH, Labels, largest_component
 from logishape.cochlea.lumen import Intensities
 from logishape.cochlea.measurements import QUANTITIES, Measurement
 from logishape.cochlea.quality import find_flags
@@ -65,7 +65,7 @@ def make_labels(segmented=80, shape=80, overlap=78) -> Labels:
     masks[0, :segmented] = True
     masks[1, segmented - overlap : segmented - overlap + shape] = True
     zeros = np.zeros((200, 1, 1), np.float32)
-    return Labels((200, 1, 1), np.eye(4), (slice(0, 200), slice(0, 1), slice(0, 1)), *masks, zeros, zeros)
+    return Labels((200, 1, 1), np.eye(4), (slice(0, 200), slice(0, 1), slice(0, 1)), *masks, zeros, zeros, zeros)
 
 
 def measured(turns=2.6) -> dict[str, Measurement]:
@@ -289,7 +289,7 @@ def test_labels_go_back_to_their_grid():
     mask[0, 1, 1] = mask[2, 0, 0] = True
     affine = np.diag([0.5, 0.4, 0.3, 1.0])
     quarter = mask.astype(np.float32) / 4
-    labels = Labels((5, 3, 4), affine, block, mask, ~mask, quarter, quarter)
+    labels = Labels((5, 3, 4), affine, block, mask, ~mask, quarter, quarter, quarter - 1)
     found = labels.on_grid("segmentation")
     assert found.data.dtype == np.uint8
     assert np.argwhere(found.data).tolist() == [[1, 1, 3], [3, 0, 2]]
@@ -297,6 +297,11 @@ def test_labels_go_back_to_their_grid():
     probability = labels.on_grid("probability")
     assert probability.data.dtype == np.float32
     np.testing.assert_array_equal(probability.data, found.data / 4)
+    level = labels.on_crop("level", (slice(1, 5), slice(1, 3), slice(0, 4)))
+    assert level.data[0, 0, 3] == -0.75
+    assert np.count_nonzero(level.data == -1) == 5
+    assert np.count_nonzero(level.data == np.float32(-REACH)) == level.data.size - 6
+    np.testing.assert_allclose(level.to_world(np.zeros(3)), [0.5, 0.4, 0.0])
     here = labels.on_block("segmentation")
     np.testing.assert_allclose(here.to_world(np.argwhere(here.data)), found.to_world(np.argwhere(found.data)))
     assert labels.volume_mm3() == pytest.approx(2 * 0.06)

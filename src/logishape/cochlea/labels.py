@@ -13,7 +13,7 @@ from logishape.appearance import Regions
 from logishape.cochlea.evaluation import PIECE, level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
-from logishape.cochlea.vestibule import is_beyond
+from logishape.cochlea.vestibule import before_cut_mm, is_beyond
 from logishape.core.arrays import AnyArray, double_precision
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
@@ -30,7 +30,8 @@ class Labels:
 
     segmentation: probability of at least one half, largest component. shape: inside of the fitted shape.
     probability: p(Z = 1 | I, best parameters). marginal: the same with the shape's uncertainty integrated out
-    (without a posterior it is the same map). All end at the cut to the vestibule.
+    (without a posterior it is the same map). All end at the cut to the vestibule. level: mm to the surface of what is
+    left of the shape there, positive inside; farther out than `REACH` it is that.
     """
 
     grid_shape: tuple[int, ...]
@@ -40,6 +41,7 @@ class Labels:
     shape: Bool[np.ndarray, "x y z"]
     probability: Float[np.ndarray, "x y z"]
     marginal: Float[np.ndarray, "x y z"]
+    level: Float[np.ndarray, "x y z"]
 
     def on_grid(self, name: str) -> Volume:
         """One map on the CT's whole grid: zero outside the block; masks as 0 and 1 (uint8)."""
@@ -50,9 +52,19 @@ class Labels:
 
     def on_block(self, name: str) -> Volume:
         """One map on the block alone, where it lies in the world: small, whatever the size of the CT."""
-        affine = self.affine.copy()
-        affine[:3, 3] += affine[:3, :3] @ np.array([s.start for s in self.block])
-        return Volume(getattr(self, name), affine)
+        return Volume(getattr(self, name), placed(self.affine, self.block))
+
+    def on_crop(self, name: str, crop: tuple[slice, ...]) -> Volume:
+        """One map on another block of the grid, where it lies in the world; beyond its own as far outside."""
+        values = getattr(self, name)
+        fill = -REACH if name == "level" else 0
+        found = np.full([s.stop - s.start for s in crop], fill, np.uint8 if values.dtype == bool else np.float32)
+        shared = [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(self.block, crop, strict=True)]
+        if all(s.start < s.stop for s in shared):
+            there = tuple(slice(s.start - b.start, s.stop - b.start) for s, b in zip(shared, crop, strict=True))
+            here = tuple(slice(s.start - b.start, s.stop - b.start) for s, b in zip(shared, self.block, strict=True))
+            found[there] = values[here]
+        return Volume(found, placed(self.affine, crop))
 
     def volume_mm3(self, name: str = "segmentation") -> float:
         """The volume of one of the masks."""
@@ -80,6 +92,7 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray
     shape = tuple(s.stop - s.start for s in block)
     world = volume.to_world(index + np.array([s.start for s in block]))
     levels = level_at(painter.cochlea, theta, world)
+    shown = np.maximum(_until_cut(painter, world, levels), -REACH).reshape(shape)
     is_kept = (levels > -painter.reach) & ~_is_cut(painter, world)
     index, world, levels = index[is_kept], world[is_kept], levels[is_kept]
     rows = tuple(index.T)
@@ -95,8 +108,22 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray
     inside = np.zeros(shape, bool)
     inside[rows] = levels > 0
     return Labels(
-        volume.shape, volume.affine, block, largest_component(probability >= 0.5), inside, probability, marginal
+        volume.shape,
+        volume.affine,
+        block,
+        segmentation=largest_component(probability >= 0.5),
+        shape=inside,
+        probability=probability,
+        marginal=marginal,
+        level=shown.astype(np.float32),
     )
+
+
+def placed(affine: Float[np.ndarray, "4 4"], block: tuple[slice, ...]) -> Float[np.ndarray, "4 4"]:
+    """The affine of a block of the grid that this one is of."""
+    found = affine.copy()
+    found[:3, 3] += affine[:3, :3] @ np.array([s.start for s in block])
+    return found
 
 
 def largest_component(mask: Bool[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
@@ -123,6 +150,14 @@ def _is_cut(painter: Painter, world: np.ndarray) -> Bool[np.ndarray, " n"]:
     if cut is None:
         return np.zeros(len(world), bool)
     return is_beyond((world - np.asarray(cut.origin)) @ np.asarray(cut.axes).T)
+
+
+def _until_cut(painter: Painter, world: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """The level of the part of the shape that the cut leaves."""
+    cut = painter.cut
+    if cut is None:
+        return levels
+    return np.minimum(levels, before_cut_mm((world - np.asarray(cut.origin)) @ np.asarray(cut.axes).T))
 
 
 def _log_odds(regions: Regions, observation: Observation) -> Float[np.ndarray, " n"]:

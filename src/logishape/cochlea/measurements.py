@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from logishape.cochlea.curves import NUM_COLUMNS, Curves, curves_of, trace
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.insertion import duct_table, greenwood, in_rows
 from logishape.cochlea.sections import Form, log_radius
@@ -78,7 +79,14 @@ class Measurement:
 
 
 def measure(cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"] | None) -> dict[str, Measurement]:
-    """All measurements by name, in the order of `QUANTITIES`.
+    """All measurements by name, in the order of `QUANTITIES`: the first of what `measure_all` gives."""
+    return measure_all(cochlea, theta, draws)[0]
+
+
+def measure_all(
+    cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"] | None
+) -> tuple[dict[str, Measurement], Curves]:
+    """All measurements by name, in the order of `QUANTITIES`, and the curves along the duct.
 
     A and B are the diameters of the basal turn at the lateral wall, from 0 through the axis to 180 degrees and from
     90 to 270; H is the height of the duct along the axis; lengths and angles run from the round window. Where a duct
@@ -87,18 +95,30 @@ def measure(cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"]
     """
     best = np.asarray(theta)[None]
     every = best if draws is None else np.concatenate([best, draws])
-    rows = measured_rows(cochlea, every)
+    rows, traced = _rows(cochlea, every)
     levels = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
     found = {}
     for (name, quantity), column in zip(QUANTITIES.items(), rows.T, strict=True):
         ends = (None, None, None) if draws is None else np.quantile(column[1:], levels).tolist()
         found[name] = Measurement(float(column[0]), *ends, unit=quantity.unit)
-    return found
+    totals = rows[:, list(QUANTITIES).index("duct_length_organ_of_corti")]
+    return found, curves_of(traced, totals, levels)
 
 
 def measured_rows(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
     """All quantities for each row of parameters, a column each in the order of `QUANTITIES`."""
-    return np.column_stack([in_rows(_measure, cochlea, thetas), volumes(cochlea, thetas)])
+    return _rows(cochlea, thetas)[0]
+
+
+def plain_rows(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
+    """The same without the last, the volume, which takes longer than all others."""
+    return in_rows(_measure, cochlea, thetas)[:, :-NUM_COLUMNS]
+
+
+def _rows(cochlea: Cochlea, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All quantities for each row of parameters, and what the curves need."""
+    rows = in_rows(_measure, cochlea, thetas)
+    return np.column_stack([rows[:, :-NUM_COLUMNS], volumes(cochlea, thetas)]), rows[:, -NUM_COLUMNS:]
 
 
 def table_of(measurements: Mapping[str, Measurement]) -> str:
@@ -138,7 +158,7 @@ def _measure(cochlea: Cochlea, thetas: Float[AnyArray, "s p"]) -> Float[Array, "
 
 
 def _measure_one(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> Float[Array, " k"]:
-    """All quantities but the volume, in the order of `QUANTITIES`."""
+    """All quantities but the volume, in the order of `QUANTITIES`, and then what the curves need."""
     form = cochlea.form(theta)
     quarter = wall_radius(form, jnp.pi / 2 * jnp.arange(4))
     size = jnp.stack([quarter[0] + quarter[2], quarter[1] + quarter[3], _height(form)])
@@ -148,15 +168,9 @@ def _measure_one(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> Float[Array,
     turns = jnp.atleast_1d(form.end / (2 * jnp.pi))
     inserted = jnp.degrees(jnp.interp(jnp.array(DEPTHS_MM, float), wall[1], wall[0]))
     passed = jnp.interp(jnp.radians(jnp.array(FREQUENCY_ANGLES, float)), *corti)
-    return jnp.concatenate(
-        [size, whole, *parts, turns, inserted, greenwood(1 - passed / corti[1, -1]), _axis(cochlea, theta)]
-    )
-
-
-def _axis(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> Float[Array, " 3"]:
-    """The spiral's axis in the world, from base to apex, of length one."""
-    ends = cochlea.to_world(theta, jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
-    return ends[1] - ends[0]
+    traced = trace(cochlea, theta, form, (corti, wall))
+    axis = traced[-3:] - traced[-12:-9]  # in the world, from base to apex, of length one
+    return jnp.concatenate([size, whole, *parts, turns, inserted, greenwood(1 - passed / corti[1, -1]), axis, traced])
 
 
 def _height(form: Form) -> Float[Array, ""]:

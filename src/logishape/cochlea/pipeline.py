@@ -26,6 +26,7 @@ from logishape.cochlea.reference import phantom_reference, read_reference
 from logishape.cochlea.register import register
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.segment import Progress, segment
+from logishape.cochlea.surroundings import block_around, ct_around
 from logishape.cochlea.template import Template
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
@@ -39,6 +40,7 @@ from logishape.io import (
     read_landmarks,
     read_scan,
     remove_folder,
+    write_ply,
     write_stl,
     write_volume,
 )
@@ -164,11 +166,16 @@ def _segment_each(
 
 
 def write_case(folder: Path, outcome: Outcome) -> None:
-    """The maps, the surface, the record and the table of measurements of one ear."""
+    """The maps, the CT around them, the surface, the record and the table of measurements of one ear."""
     result = outcome.result
     for name in MAPS:
         write_volume(folder / f"{name}.nii.gz", result.labels.on_grid(name))
-    write_stl(folder / "surface.stl", *result.surface())
+    around = block_around(outcome.scan.volume, result)
+    write_volume(folder / "ct.nii.gz", ct_around(outcome.scan.volume, around, result.intensities.step))
+    write_volume(folder / "level.nii.gz", result.labels.on_crop("level", around))
+    surface = result.coloured_surface()
+    write_stl(folder / "surface.stl", surface.vertices, surface.faces)
+    write_ply(folder / "surface.ply", surface.vertices, surface.faces, surface.values())
     text = json.dumps(outcome.record, indent=1, allow_nan=False)
     with atomic_file(folder / "result.json") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")

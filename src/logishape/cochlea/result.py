@@ -4,7 +4,10 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from logishape.cochlea.coloured import ColouredSurface, coloured
+from logishape.cochlea.curves import Curves
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
@@ -14,6 +17,7 @@ from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs
+from logishape.cochlea.spread import surface_sd
 from logishape.cochlea.surface import Mesh, surface
 from logishape.cochlea.verdict import Flag, Verdict, verdict_of
 from logishape.inference.fit import Fit
@@ -28,8 +32,11 @@ class CaseResult:
     cochlea: the shape in the world, `theta` its parameters. posterior: of them, None if there is none.
     matched: what was taken off the fit's parameters for blur, None where that was not asked for or could not be done.
     found: the fit, what it saw, and what each start reached. cut: the frame of the cut to the vestibule.
+    draws: of the posterior, within its box.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
     signs: the numbers behind them.
+    curves: frequency and length by angle, the spiral's frame and centreline. population: mean and SD of parameters
+    and measurements by name, as the prior has them; None if it has none.
     notes: what was done differently from what was asked, in sentences.
     """
 
@@ -39,8 +46,11 @@ class CaseResult:
     posterior: ShapePosterior | None
     matched: Matched | None
     cut: Frame | None
+    draws: Float[np.ndarray, "s p"] | None
     labels: Labels
     measurements: dict[str, Measurement]
+    curves: Curves
+    population: dict[str, tuple[float, float]] | None
     flags: tuple[Flag, ...]
     signs: Signs
     notes: tuple[str, ...]
@@ -88,6 +98,14 @@ class CaseResult:
         """The fitted surface in world millimetres (needs scikit-image)."""
         return surface(self.cochlea, self.theta, edge_length)
 
+    def coloured_surface(self, edge_length: float = 0.15) -> ColouredSurface:
+        """The same with angle, frequency and, where there is a posterior, standard deviation at each vertex."""
+        mesh = self.surface(edge_length)
+        sure = None
+        if self.posterior is not None:
+            sure = surface_sd(self.cochlea, self.theta, self.posterior, mesh.vertices)
+        return coloured(mesh, self.curves, sure)
+
     def record(self) -> dict[str, Any]:
         """The result without its maps, as plain numbers and words, in the order of docs/result.md."""
         return {
@@ -106,16 +124,23 @@ class CaseResult:
             "measurements": {
                 name: {**dataclasses.asdict(one), "level": LEVEL} for name, one in self.measurements.items()
             },
+            "population": self._population(),
+            "curves": self.curves.record(),
+            "centreline": {
+                "angle_degrees": np.round(self.curves.centre_angle, 3).tolist(),
+                "points_ras_mm": np.round(self.curves.centreline, 4).tolist(),
+            },
             "segmented_volume_mm3": self.labels.volume_mm3(),
             "shape_volume_mm3": self.labels.volume_mm3("shape"),
             "reference_lengths_mm": dict(zip(("fit", "labels"), self.options.lengths, strict=True)),
             "appearance": self._appearance(),
-            "pose": _pose(self.cochlea.frame, self.cut),
+            "pose": _pose(self.cochlea.frame, self.cut, Frame(self.curves.axes, self.curves.origin)),
             "fit": {
                 "steps": self.fit.num_steps,
                 "rounds": self.fit.num_rounds,
                 "newton_decrement": self.fit.decrement if np.isfinite(self.fit.decrement) else None,
                 "log_joint": np.asarray(self.fit.log_joint).tolist(),
+                "path": np.round(self.found.path, 6).tolist(),
                 "starts_log_joint": [float(x) if np.isfinite(x) else None for x in self.found.log_joints],
             },
             "options": dataclasses.asdict(self.options),
@@ -123,10 +148,19 @@ class CaseResult:
 
     def _parameters(self) -> dict[str, Any]:
         sds = self.posterior.sd if self.posterior is not None else np.full(self.theta.size, np.nan)
-        return {
-            name: {"value": float(value), "sd": float(sd) if np.isfinite(sd) else None}
-            for name, value, sd in zip(self.cochlea.parameter_names, self.theta, sds, strict=True)
-        }
+        levels = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        ends = None if self.draws is None else np.quantile(self.draws, levels, axis=0).T.tolist()
+        found = {}
+        for k, name in enumerate(self.cochlea.parameter_names):
+            within = dict(zip(("median", "lower", "upper"), (None,) * 3 if ends is None else ends[k], strict=True))
+            sd = float(sds[k]) if np.isfinite(sds[k]) else None
+            found[name] = {"value": float(self.theta[k]), "sd": sd, **within}
+        return found
+
+    def _population(self) -> dict[str, Any] | None:
+        if self.population is None:
+            return None
+        return {name: {"mean": mean, "sd": sd} for name, (mean, sd) in self.population.items()}
 
     def _posterior(self) -> dict[str, Any]:
         has_one = self.posterior is not None
@@ -165,10 +199,10 @@ class CaseResult:
         }
 
 
-def _pose(frame: Frame, cut: Frame | None) -> dict[str, Any]:
+def _pose(frame: Frame, cut: Frame | None, spiral: Frame) -> dict[str, Any]:
     def plain(one: Frame | None) -> dict[str, Any] | None:
         if one is None:
             return None
         return {"origin_ras_mm": np.asarray(one.origin).tolist(), "axes": np.asarray(one.axes).tolist()}
 
-    return {"frame": plain(frame), "cut": plain(cut)}
+    return {"frame": plain(frame), "cut": plain(cut), "spiral": plain(spiral)}

@@ -40,7 +40,10 @@ _SPREAD_MM, _SPREAD_RAD, _SPREAD_SD = 1.5, 0.5, 0.8  # of starts about the prior
 
 
 class Found(NamedTuple):
-    """The fit, what it saw, the log joint of each start, and how many nats the best is ahead of those elsewhere."""
+    """The fit, what it saw, the log joint of each start, and how many nats the best is ahead of those elsewhere.
+
+    `path`: the parameters after each round, from the best start on.
+    """
 
     model: Model
     crop: Crop
@@ -49,6 +52,7 @@ class Found(NamedTuple):
     fit: Fit
     log_joints: Float[np.ndarray, " s"]
     rival_gap: float | None = None
+    path: Float[np.ndarray, "r p"] = np.zeros((0, 0))
 
     @property
     def theta(self) -> Float[np.ndarray, " p"]:
@@ -102,7 +106,8 @@ def follow(
     # A pose at the border of its box is on the way to something that is not in the crop, however likely that is.
     best = fits[int(np.argmax(np.where(placed, heights, -np.inf) if placed.any() else heights))]
     refined, near = refine(given, crop, found, np.asarray(best.state.theta), options, method)
-    return Found(given, crop, found, near, refined, heights, _rival_gap(best, fits, heights))
+    way = np.concatenate([best.path, refined.path[1:]])  # the refinement starts where the rough fit ended
+    return Found(given, crop, found, near, refined, heights, _rival_gap(best, fits, heights), way)
 
 
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
@@ -110,7 +115,7 @@ def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
     theta = np.clip(PAPER_START, model.prior.lower, model.prior.upper)
     observation = Observation.from_arrays(crop.points, crop.intensities, crop.is_covered.astype(float))
     refined = fit(model, observation, State(theta, paper_regions(found)))
-    return Found(model, crop, found, observation, refined, np.array([_height(refined)]))
+    return Found(model, crop, found, observation, refined, np.array([_height(refined)]), path=refined.path)
 
 
 def refine(

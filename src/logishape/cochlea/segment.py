@@ -14,7 +14,7 @@ from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
 from logishape.cochlea.matched import match, matched_posterior
-from logishape.cochlea.measurements import measure
+from logishape.cochlea.measurements import measure_all
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
@@ -23,6 +23,7 @@ from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs, contrast, surface_errors
+from logishape.cochlea.spread import population_of
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
 from logishape.core.errors import FitError, InputError
@@ -100,7 +101,7 @@ def segment(
     painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
     labels = paint(volume, painter, theta, draws)
     setting.progress("measurements")
-    measurements = measure(cochlea, theta, draws)
+    measurements, curves = measure_all(cochlea, theta, draws)
     signs = _signs(volume, place, fitted, labels, setting)
     return CaseResult(
         side=fitted.frame.side,
@@ -108,9 +109,12 @@ def segment(
         found=found,
         posterior=posterior,
         matched=matched,
+        draws=draws,
         cut=fitted.cut,
         labels=labels,
         measurements=measurements,
+        curves=curves,
+        population=population_of(cochlea),
         flags=find_flags(volume, found, posterior, labels, measurements, signs),
         signs=signs,
         notes=(*fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),

@@ -24,6 +24,12 @@ def is_beyond(points: Float[np.ndarray, "n 3"]) -> Bool[np.ndarray, " n"]:
     return ((x > BASE_X) & (y + z / 2 < BASE_YZ)) | (z <= FLOOR_Z)
 
 
+def before_cut_mm(points: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:
+    """How far points of the cochlear frame are from the cut, mm: positive where they are kept, zero on it."""
+    x, y, z = np.moveaxis(np.asarray(points), -1, 0)
+    return np.minimum(np.maximum(BASE_X - x, (y + z / 2 - BASE_YZ) / np.hypot(1, 0.5)), z - FLOOR_Z)
+
+
 def frame_of_model(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> Frame:
     """The frame that landmarks on this cochlea would give on average: the fitted pose without the mean one.
 

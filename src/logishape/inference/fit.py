@@ -24,7 +24,10 @@ from logishape.inference.rounds import Progress, begin, em_round, goes_on
 
 
 class Fit(eqx.Module):
-    """The best state found, how the search ended, and the log joint on the way (last reference length)."""
+    """The best state found, how the search ended, and the way there (last reference length).
+
+    log_joint: at the start, then twice in each round. path: the parameters at the start and after each round.
+    """
 
     state: State
     status: Status = eqx.field(static=True)
@@ -35,6 +38,7 @@ class Fit(eqx.Module):
     at_bound: tuple[str, ...] = eqx.field(static=True)
     parameter_names: tuple[str, ...] = eqx.field(static=True)
     problem: str = eqx.field(static=True, default="")  # why a case of a batch was refused
+    path: Float[np.ndarray, "r p"] = eqx.field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -65,6 +69,7 @@ class Ended(NamedTuple):
     state: State
     phi: Any
     trace: Any
+    path: Any
     verdict: Any  # status and Newton decrement
     num_steps: Any
     num_rounds: Any
@@ -82,6 +87,9 @@ class Calls(NamedTuple):
 def outcome(model: Model, ended: Ended) -> Fit:
     """The fit of one case that has ended."""
     names, touches = model.shape.parameter_names, touches_bound(ended.phi)
+    path = np.asarray(ended.path)
+    path = path[np.all(np.isfinite(path), axis=1)]
+    lower, upper = np.asarray(model.prior.lower), np.asarray(model.prior.upper)
     return Fit(
         state=ended.state,
         status=Status(int(ended.verdict[0])),
@@ -91,6 +99,7 @@ def outcome(model: Model, ended: Ended) -> Fit:
         decrement=float(ended.verdict[1]),
         at_bound=tuple(name for name, is_there in zip(names, touches, strict=True) if is_there),
         parameter_names=names,
+        path=np.clip(lower + path * (upper - lower), lower, upper),
     )
 
 
@@ -112,7 +121,7 @@ def fit_at_all_lengths(
     progress, verdict, capacity = _fit_at_one_length(calls, model, observation, state, capacity, options)
     num_steps, num_rounds = num_steps + progress.num_steps, num_rounds + progress.num_rounds
     state = calls.state(model, progress)
-    return Ended(state, progress.phi, progress.trace, verdict, num_steps, num_rounds), capacity
+    return Ended(state, progress.phi, progress.trace, progress.path, verdict, num_steps, num_rounds), capacity
 
 
 def _fit_at_one_length(

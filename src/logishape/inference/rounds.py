@@ -30,6 +30,7 @@ class Progress(eqx.Module):
     densities: Densities
     log_joint: Float[Array, ""]
     trace: Float[Array, " t"]  # log joint at the start, then after the shape and appearance steps of each round
+    path: Float[Array, "r p"]  # phi at the start, then after each round
     memory: StepMemory
     num_rounds: Int[Array, ""]
     num_steps: Int[Array, ""]
@@ -45,14 +46,17 @@ def begin(model: Model, observation: Observation, state: State, options: FitOpti
     densities = evaluate_densities(observation, state)
     value = _log_joint(model, observation, state.theta, logits, densities) + state.regions.log_prior()
     trace = jnp.full(2 * options.max_rounds + 1, jnp.nan).at[0].set(value)
+    phi = whiten(model.prior, state.theta)
+    path = jnp.full((options.max_rounds + 1, phi.size), jnp.nan).at[0].set(phi)
     no = jnp.array(False)
     return Progress(
-        phi=whiten(model.prior, state.theta),
+        phi=phi,
         regions=state.regions,
         logits=logits,
         densities=densities,
         log_joint=value,
         trace=trace,
+        path=path,
         memory=StepMemory(jnp.array(1e-3), empty_memory(state.theta.shape[0]), jnp.array(jnp.inf)),
         num_rounds=jnp.array(0),
         num_steps=jnp.array(0),
@@ -96,6 +100,7 @@ def em_round(model: Model, observation: Observation, now: Progress, capacity: in
         densities=looks.densities,
         log_joint=after,
         trace=now.trace.at[row].set(value).at[row + 1].set(after),
+        path=now.path.at[now.num_rounds + 1].set(phi),
         memory=StepMemory(shape.damping, shape.memory.without_point(), _next_reach(now.memory.reach, is_whole)),
         num_rounds=now.num_rounds + 1,
         num_steps=now.num_steps + shape.num_steps,

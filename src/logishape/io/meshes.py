@@ -19,7 +19,7 @@ def write_stl(path: str | os.PathLike[str], vertices: Any, faces: Any) -> None:
     if path.suffix.lower() != ".stl":
         raise InputError(f"{path.name} should end in .stl; choose such a name.")
     vertices, faces = np.asarray(vertices, dtype=np.float64), np.asarray(faces)
-    _check_mesh(vertices, faces)
+    check_mesh(vertices, faces)
     corners = vertices[faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -52,7 +52,8 @@ def read_stl(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     return vertices.astype(np.float64), index.reshape(-1, 3)
 
 
-def _check_mesh(vertices: np.ndarray, faces: np.ndarray) -> None:
+def check_mesh(vertices: np.ndarray, faces: np.ndarray) -> None:
+    """An error where this is no surface of triangles."""
     if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3 or not len(faces):
         raise InputError(
             f"a surface needs vertices (n, 3) and at least one face (m, 3) but has shapes {vertices.shape} and "

@@ -1,0 +1,94 @@
+"""What pictures and the page are made of: the stored parts of one result, around the cochlea."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from logishape.cochlea.coloured import ColouredSurface
+from logishape.cochlea.frame import Frame
+from logishape.cochlea.labels import Labels
+from logishape.cochlea.pipeline import MAPS
+from logishape.core.errors import InputError
+from logishape.core.volume import Volume
+from logishape.io import read_mask, read_ply, read_volume
+from logishape.io.results import read_record
+
+PARTS = ("ct.nii.gz", "level.nii.gz", "surface.ply", *(f"{name}.nii.gz" for name in MAPS))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stored:
+    """One result: its record, and the CT and all maps on one block of the CT's voxels.
+
+    level: mm to the fitted surface, positive inside. segmentation, shape: 0 and 1. probability, marginal: 0 to 1.
+    """
+
+    record: dict[str, Any]
+    ct: Volume
+    level: Volume
+    segmentation: Volume
+    shape: Volume
+    probability: Volume
+    marginal: Volume
+    surface: ColouredSurface
+
+    @property
+    def spiral(self) -> Frame:
+        """The frame of the fitted spiral: z is the modiolar axis, angles begin at x; a left ear's mirrors."""
+        return frame_of(self.record["pose"]["spiral"])
+
+
+def frame_of(plain: dict[str, Any]) -> Frame:
+    """The frame that a record gives as plain numbers."""
+    return Frame(np.array(plain["axes"]), np.array(plain["origin_ras_mm"]))
+
+
+def read_stored(folder: str | os.PathLike[str], labels: Labels | None = None) -> Stored:
+    """The result in a folder such as OUT/left, without fitting or computing anything anew.
+
+    `labels`, where they are still in memory, spare reading maps on the whole grid of a large CT.
+    """
+    folder = Path(folder)
+    record = read_record(folder)
+    missing = [name for name in PARTS if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"the result in {folder} should hold {', '.join(PARTS)} but lacks {', '.join(missing)}; segment the scan "
+            "again."
+        )
+    ct, level = read_volume(folder / "ct.nii.gz"), read_volume(folder / "level.nii.gz")
+    _check_same_grid(ct, level)
+    maps = {}
+    for name in MAPS:  # one whole map at a time in memory
+        if labels is None:
+            read = read_mask if name in ("segmentation", "shape") else read_volume
+            whole = read(folder / f"{name}.nii.gz")
+            maps[name] = Volume(whole.data[_block_of(ct, whole.affine, whole.shape)], ct.affine)
+        else:
+            maps[name] = labels.on_crop(name, _block_of(ct, labels.affine, labels.grid_shape))
+    vertices, faces, values = read_ply(folder / "surface.ply")
+    if not {"angle_degrees", "frequency_hz"} <= set(values):
+        raise InputError("surface.ply should give angle and frequency at each vertex but does not; segment again.")
+    surface = ColouredSurface(vertices, faces, values["angle_degrees"], values["frequency_hz"], values.get("sd_mm"))
+    return Stored(record=record, ct=ct, level=level, **maps, surface=surface)
+
+
+def _check_same_grid(ct: Volume, level: Volume) -> None:
+    if ct.shape != level.shape or not np.allclose(ct.affine, level.affine, atol=1e-4):
+        raise InputError("ct.nii.gz and level.nii.gz should lie on one grid but do not; segment the scan again.")
+
+
+def _block_of(ct: Volume, affine: np.ndarray, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Where the CT around the cochlea lies on the whole grid."""
+    whole = np.linalg.inv(affine)
+    first = (whole @ ct.affine)[:3, 3]
+    start = np.rint(first).astype(int)
+    stop = start + ct.shape
+    step = 1e-4 * float(np.min(ct.spacing))
+    fits = np.allclose(first, start, atol=0.01) and np.allclose(affine[:3, :3], ct.affine[:3, :3], rtol=0, atol=step)
+    if not fits or np.any(start < 0) or np.any(stop > shape):
+        raise InputError("ct.nii.gz should be a part of the grid of the maps but is not; segment the scan again.")
+    return tuple(slice(int(a), int(b)) for a, b in zip(start, stop, strict=True))
