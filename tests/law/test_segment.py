@@ -6,25 +6,30 @@ import json
 import re
 import sys
 
+import jax
 import jsonschema
 import numpy as np
+import pydicom
 import pytest
 import SimpleITK as sitk  # noqa: N813 - its own documentation calls it so
 from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
 from logishape import cli
-from logishape.cochlea import Frame, Point, SegmentOptions, load_calibration, load_template, segment
+from logishape.cochlea import Cochlea, Frame, Point, SegmentOptions, load_calibration, load_template, segment
 from logishape.cochlea.calibration import DEFAULT_FILE
+from logishape.cochlea.evaluation import level_at
+from logishape.cochlea.exports import write_formats
 from logishape.cochlea.landmarks import frame_from_points
 from logishape.cochlea.locate import Located
 from logishape.cochlea.measurements import measure
 from logishape.cochlea.pipeline import Outcome, write_cases
 from logishape.cochlea.segment import STAGES, Fitted, Setting, _fit_in, _height
+from logishape.cochlea.surface import path
 from logishape.cochlea.verdict import HEADLINES
-from logishape.cochlea.vestibule import is_beyond
+from logishape.cochlea.vestibule import frame_of_model, frame_offset, is_beyond
 from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_mask, read_result, read_stl, write_volume
+from logishape.io import read_landmarks, read_mask, read_result, read_scan, read_stl, write_volume
 from logishape.metrics import compare
 from logishape.report import write_page
 from tests.mounts import small_disk
@@ -117,6 +122,110 @@ def test_a_whole_result_is_read_again(twice, tmp_path):
     assert found.record == json.loads(json.dumps(outcome.record))
     assert found.is_trusted == outcome.result.is_trusted
     np.testing.assert_array_equal(found.segmentation.data, outcome.result.labels.on_grid("segmentation").data)
+
+
+# What other programs are given.
+
+EXTRAS = {"dicom-seg", "seg-nrrd", "ply", "markups"}
+EXTRA_FILES = {
+    *("segmentation.seg.dcm", "marginal.seg.dcm", "segmentation.seg.nrrd", "surface.ply"),
+    *("centreline.mrk.json", "landmarks.mrk.json"),
+}
+
+
+@pytest.fixture(scope="module")
+def exported(twice, tmp_path_factory):
+    """The first result in all formats, as if its CT had been DICOM; and the folder of its files."""
+    folder = tmp_path_factory.mktemp("exported")
+    stored = Volume(np.round(phantom().volume.data + 1024).astype(np.int16), phantom().volume.affine)
+    uids = {"StudyInstanceUID": "1.2.3", "FrameOfReferenceUID": "1.2.4"}
+    scan = read_scan(save(folder / "series", make_series(stored, **uids)), with_source=True)
+    outcome = dataclasses.replace(twice.first, folder=folder / "out", scan=scan, formats=tuple(sorted(EXTRAS)))
+    write_cases((outcome,), False, write_page)
+    return outcome.folder
+
+
+def test_all_formats_are_written_beside_the_usual_files(exported):
+    files = contents(exported)
+    assert set(files) == FILES | EXTRA_FILES
+    for name, content in files.items():
+        assert (b"Nightingale" in content) == name.endswith(".dcm")  # a DICOM object must say whose it is
+
+
+def test_formats_agree_with_one_another(exported, result):
+    masks = {name: read_mask(exported / f"{name}.nii.gz") for name in ("segmentation", "shape")}
+    image = sitk.ReadImage(str(exported / "segmentation.seg.nrrd"))
+    layers = sitk.GetArrayFromImage(image)
+    found = pydicom.dcmread(exported / "segmentation.seg.dcm")
+    for number, (name, mask) in enumerate(masks.items()):
+        np.testing.assert_array_equal(layers[..., number].T, mask.data)
+        assert image.GetMetaData(f"Segment{number}_Name").endswith("right")
+        frames = [
+            group.SegmentIdentificationSequence[0].ReferencedSegmentNumber == number + 1
+            for group in found.PerFrameFunctionalGroupsSequence
+        ]
+        assert np.count_nonzero(found.pixel_array[frames]) == np.count_nonzero(masks[name].data)
+    marginal = pydicom.dcmread(exported / "marginal.seg.dcm").pixel_array
+    assert marginal.sum() / 255 == pytest.approx(result.labels.marginal.sum(), rel=1e-3)
+
+
+def test_a_coloured_surface_is_the_plain_one_with_its_uncertainty(exported, result):
+    plain, _ = read_stl(exported / "surface.stl")
+    head, _, body = (exported / "surface.ply").read_bytes().partition(b"end_header\n")
+    count = int(re.search(rb"element vertex (\d+)", head)[1])
+    table = np.frombuffer(body, "<f4, <f4, <f4, <f4, u1, u1, u1", count)
+    vertices = np.stack([table[name] for name in ("f0", "f1", "f2")], axis=1)
+    np.testing.assert_array_equal(np.unique(vertices + np.float32(0), axis=0), plain)
+    sd = table["f3"]
+    assert 0.003 < sd.min() <= np.median(sd) < 0.1 < sd.max() * 5  # mm
+    # By drawing shapes instead: how the level at a vertex varies is how the surface moves there.
+    some = vertices[:: count // 50]
+    draws = result.posterior.sample(jax.random.key(3), 200)
+    levels = np.array([level_at(result.cochlea, theta, some) for theta in draws])
+    assert np.median(levels.std(axis=0) / sd[:: count // 50]) == pytest.approx(1, abs=0.15)
+
+
+def test_markups_lie_on_the_cochlea_and_are_landmarks_again(exported, result, twice):
+    (curve,) = json.loads((exported / "centreline.mrk.json").read_text())["markups"]
+    line = np.array([point["position"] for point in curve["controlPoints"]]) * [-1, -1, 1]
+    assert np.all(level_at(result.cochlea, result.theta, line) > 0.2)  # mm inside
+    steps = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
+    exact = path(result.cochlea, result.theta)
+    assert steps == pytest.approx(exact.length[-1], rel=2e-3)
+    np.testing.assert_allclose(line[[0, -1]], exact.points[[0, -1]], atol=1e-9)
+    marks = read_landmarks(exported / "landmarks.mrk.json").points
+    frame = frame_from_points(marks, "right", twice.first.scan.volume)
+    away, turned = frame_offset(frame, frame_of_model(result.cochlea, result.theta))
+    assert away < 0.2
+    assert turned < 8  # the round window itself is not quite where the mean one is
+    axis = marks["axis apex"] - marks["axis base"]
+    measured = [result.measurements[f"axis_{name}"].value for name in "xyz"]
+    np.testing.assert_allclose(axis / np.linalg.norm(axis), measured, atol=1e-5)
+
+
+def test_a_left_ear_in_all_formats(twice, tmp_path):
+    """The mirror image of a result, as it would be found in a mirrored patient, is written as a left ear."""
+    mirror, result = np.diag([-1.0, 1.0, 1.0]), twice.first.result
+    frame = result.cochlea.frame
+    cochlea = Cochlea(
+        Frame(np.asarray(frame.axes) @ mirror, mirror @ np.asarray(frame.origin)),
+        result.cochlea.duct.free,
+        result.cochlea.calibration,
+    )
+    labels = dataclasses.replace(result.labels, affine=np.diag([-1.0, 1, 1, 1]) @ result.labels.affine)
+    other = dataclasses.replace(result, side="left", cochlea=cochlea, labels=labels)
+    write_formats(tmp_path, other, None, ("seg-nrrd", "ply", "markups"))
+    (tmp_path / "right").mkdir()
+    write_formats(tmp_path / "right", result, None, ("markups",))
+    one, two = (read_landmarks(folder / "landmarks.mrk.json").points for folder in (tmp_path, tmp_path / "right"))
+    for name, place in two.items():
+        np.testing.assert_allclose(one[name], mirror @ place, atol=1e-6)
+    image = sitk.ReadImage(str(tmp_path / "segmentation.seg.nrrd"))
+    assert image.GetMetaData("Segment0_Name") == "Cochlea, left"
+    inside = np.argwhere(sitk.GetArrayFromImage(image)[..., 1].T)
+    world = np.array([image.TransformIndexToPhysicalPoint(index.tolist()) for index in inside[::99]]) * [-1, -1, 1]
+    assert np.all(level_at(cochlea, result.theta, world) > 0)
+    assert frame_from_points(one, "left").side == "left"
 
 
 # What the result says.

@@ -83,7 +83,10 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
     ("arguments", "words"),
     [
         (["--help"], ("cochlea", "phantom", "evaluate", "demo", "reproduce")),
-        (["cochlea", "--help"], ("--landmarks", "--at", "--side", "--series", "--preset", "--overwrite", "--json")),
+        (
+            ["cochlea", "--help"],
+            ("--landmarks", "--at", "--side", "--series", "--preset", "--formats", "--overwrite", "--json"),
+        ),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
         (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
@@ -295,6 +298,8 @@ BAD = {
     "reference length": (with_options("--reference-length", "0"), "reference_length"),
     "label length": (with_options("--label-length", "nan"), "label_length"),
     "calibration": (calibration, "calibration.json"),
+    "unknown format": (with_options("--formats", "ply,docx"), "docx"),
+    "DICOM from no DICOM": (with_options("--formats", "ply,dicom-seg"), "the input is no DICOM"),
     "unknown option": (with_options("--colour", "red"), "--colour"),
     "several and a point": (several("--at", "30,-10,5"), "belong to one scan"),
     "several and landmarks": (several("--landmarks", "marks.json"), "belong to one scan"),

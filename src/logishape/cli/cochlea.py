@@ -58,6 +58,15 @@ def command(
         ),
     ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
+    formats: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="More files, with commas between: dicom-seg (for a PACS; names the patient as the scan does), "
+            "seg-nrrd and markups (3D Slicer), ply (surface with its uncertainty). nifti, stl, json and csv are "
+            "always written.",
+        ),
+    ] = "nifti,stl,json,csv",
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
     overwrite: Annotated[
@@ -85,8 +94,11 @@ def command(
     if weights is not None and distance != "learned":
         raise typer.BadParameter("a network is for --distance learned; give both or neither", param_hint="--weights")
     prepare_jax()
+    from logishape.cochlea.exports import check_formats
     from logishape.cochlea.options import SegmentOptions
     from logishape.cochlea.pipeline import Request
+
+    wanted = check_formats(name.strip().lower() for name in formats.split(",") if name.strip())
 
     lengths = {"reference_length": reference_length, "label_length": label_length}
     options: Any = {name: value for name, value in lengths.items() if value is not None}
@@ -111,6 +123,7 @@ def command(
             is_registered=locate == "register",
             reference=reference,
             calibration=chosen_calibration,
+            formats=wanted,
         )
         for one, folder in zip(inputs, folders, strict=True)
     ]

@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 from logishape.cochlea.curves import Curves
 from logishape.cochlea.surface import Mesh
 
+SD_COLOURS, SD_FULL_MM = np.array([(49, 104, 189), (245, 245, 220), (190, 30, 45)]), 0.2
+
 
 class ColouredSurface(NamedTuple):
     """A closed surface (world mm) with a value at each vertex; without a posterior there is no `sd_mm`."""
@@ -22,6 +24,13 @@ class ColouredSurface(NamedTuple):
         """The values by name, as far as there are any."""
         named = {"angle_degrees": self.angle_degrees, "frequency_hz": self.frequency_hz, "sd_mm": self.sd_mm}
         return {name: one for name, one in named.items() if one is not None}
+
+    def colours(self) -> np.ndarray | None:
+        """Red, green and blue (0 to 255) that say how sure each vertex is: blue at 0, pale, red from 0.2 mm on."""
+        if self.sd_mm is None:
+            return None
+        levels = np.linspace(0, SD_FULL_MM, len(SD_COLOURS))
+        return np.stack([np.interp(self.sd_mm, levels, one) for one in SD_COLOURS.T], axis=1).round().astype(np.uint8)
 
 
 def coloured(mesh: Mesh, curves: Curves, sd_mm: Float[np.ndarray, " v"] | None) -> ColouredSurface:

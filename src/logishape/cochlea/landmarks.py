@@ -1,10 +1,13 @@
-"""A frame from landmarks that a person placed: which names are understood, and which distances are possible."""
+"""Landmarks that a person placed, and those of a fitted cochlea: their names, and which distances are possible."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from logishape.cochlea.frame import Frame, Side
+from logishape.cochlea.shape import Cochlea
+from logishape.cochlea.surface import path
+from logishape.cochlea.vestibule import frame_of_model
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 
@@ -41,6 +44,28 @@ def frame_from_points(points: Mapping[str, np.ndarray], side: Side | None, volum
         for name, position in found.items():
             check_inside(volume, position, f"the landmark {name}")
     return Frame.from_landmarks(centre, apex, window, side)
+
+
+def landmarks_of(cochlea: Cochlea, theta: np.ndarray) -> dict[str, tuple[np.ndarray, str]]:
+    """Points of a fitted cochlea by name (RAS mm), and what each is in words.
+
+    The first three are those that `frame_from_points` asks for: given back as landmarks they say where this cochlea
+    lies. The axis is that of the fitted spiral.
+    """
+    centres = path(cochlea, theta)
+    frame = frame_of_model(cochlea, theta)
+    top = np.asarray(frame.to_cochlea(centres.points[-1:]))[0, 2]
+    base, apex = np.asarray(frame.to_world(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, top]])))
+    ends = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, centres.height[-1]]])
+    low, high = np.asarray(cochlea.to_world(theta, ends))
+    return {
+        "base centre": (base, "the middle of the basal turn, where the frame of landmarks begins"),
+        "apex": (apex, "above it, as high as the duct's end"),
+        "round window": (centres.points[0], "the beginning of the duct's centreline, at 0 degrees"),
+        "duct end": (centres.points[-1], "the end of the duct's centreline, at the helicotrema"),
+        "axis base": (low, "on the modiolar axis, at the base"),
+        "axis apex": (high, "on the modiolar axis, as high as the duct's end"),
+    }
 
 
 def check_inside(volume: Volume, position: np.ndarray, name: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import logishape
 from logishape.cochlea.calibration import Calibration
 from logishape.cochlea.checks import check_ct, check_spacing
+from logishape.cochlea.exports import check_formats, write_formats
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.landmarks import check_inside, frame_from_points
 from logishape.cochlea.locate import Located, locate
@@ -44,6 +45,7 @@ from logishape.io import (
     write_stl,
     write_volume,
 )
+from logishape.io.dicom_segmentation import check_source
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
@@ -54,7 +56,8 @@ PathLike = str | os.PathLike[str]
 class Request:
     """What is to be segmented: the CT and where results go; landmarks, a point or a side narrow the search.
 
-    `is_registered` lays a reference on the CT instead of searching: that of a folder or scan, or a phantom.
+    `is_registered` lays a reference on the CT instead of searching: that of a folder or scan, or a phantom. `formats`
+    are written beside what is always written; "dicom-seg" takes patient and study over from a DICOM input.
     """
 
     input: PathLike
@@ -69,16 +72,18 @@ class Request:
     template: Template | None = None
     is_registered: bool = False
     reference: PathLike | None = None
+    formats: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """A finished case: its folder, the result, the scan it came from, and the record that was written."""
+    """A finished case: its folder, the result, the scan it came from, the record, and what else is written."""
 
     folder: Path
     result: CaseResult
     scan: Scan
     record: dict[str, Any]
+    formats: tuple[str, ...] = ()
 
 
 def run(
@@ -95,9 +100,12 @@ def run(
     _check_request(request)
     tell("read")
     marks = None if request.landmarks is None else read_landmarks(request.landmarks)
-    scan = read_scan(request.input, request.series)
+    is_dicom_asked = "dicom-seg" in request.formats
+    scan = read_scan(request.input, request.series, with_source=is_dicom_asked)
     check_ct(scan.volume)
     check_spacing(scan.volume)
+    if is_dicom_asked:
+        check_source(scan.source, scan.volume)
     poses = find_poses(request, marks, scan.volume, tell)
     for pose in poses:
         _check_free(Path(request.out) / pose.side, request)
@@ -161,7 +169,7 @@ def _segment_each(
         pose, result = next((pose, result) for pose, result in done if result.side == side)
         noted = dataclasses.replace(result, notes=(*result.notes, *notes))
         folder = Path(request.out) / result.side
-        outcomes.append(Outcome(folder, noted, scan, complete_record(noted, scan, pose)))
+        outcomes.append(Outcome(folder, noted, scan, complete_record(noted, scan, pose), request.formats))
     return tuple(outcomes)
 
 
@@ -175,12 +183,13 @@ def write_case(folder: Path, outcome: Outcome) -> None:
     write_volume(folder / "level.nii.gz", result.labels.on_crop("level", around))
     surface = result.coloured_surface()
     write_stl(folder / "surface.stl", surface.vertices, surface.faces)
-    write_ply(folder / "surface.ply", surface.vertices, surface.faces, surface.values())
+    write_ply(folder / "surface.ply", surface.vertices, surface.faces, surface.values(), surface.colours())
     text = json.dumps(outcome.record, indent=1, allow_nan=False)
     with atomic_file(folder / "result.json") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     with atomic_file(folder / "measurements.csv") as temporary:
         temporary.write_text(table_of(result.measurements), encoding="utf-8")
+    write_formats(folder, result, outcome.scan.source, outcome.formats)
 
 
 def complete_record(result: CaseResult, scan: Scan, pose: Frame | Located) -> dict[str, Any]:
@@ -220,6 +229,7 @@ def _plain_pose(pose: Frame | Located) -> dict[str, Any]:
 
 
 def _check_request(request: Request) -> None:
+    check_formats(request.formats)
     check_writable(request.out)
     if Path(request.out).exists() and not Path(request.out).is_dir():
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")

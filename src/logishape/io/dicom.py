@@ -1,5 +1,6 @@
 """DICOM: from a folder of slices, or one file of many frames, to one CT volume."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from logishape.core.errors import InputError
 from logishape.io.dicom_geometry import SAME_PLACE_MM, sort_slices, stack_affine
-from logishape.io.dicom_headers import Slice, is_dicom_file, read_folder, read_slices
+from logishape.io.dicom_headers import Slice, is_dicom_file, read_folder, read_slices, read_source
 from logishape.io.dicom_limits import can_hold
 from logishape.io.dicom_pixels import read_pixels
 from logishape.io.dicom_series import FEWEST_SLICES, choose, make_stacks
@@ -17,8 +18,11 @@ from logishape.io.payload import FileImage
 __all__ = ["is_dicom_file", "read_dicom_file", "read_dicom_folder"]
 
 
-def read_dicom_folder(folder: Path, series: str | None = None) -> FileImage:
-    """The CT volume of a folder and the folders below it: the largest, or the series that is named."""
+def read_dicom_folder(folder: Path, series: str | None = None, with_source: bool = False) -> FileImage:
+    """The CT volume of a folder and the folders below it: the largest, or the series that is named.
+
+    `with_source` keeps the headers, which name the patient.
+    """
     found = read_folder(folder)
     if not found.slices:
         broken = f" (DICOM files with a damaged header: {found.num_broken})" if found.num_broken else ""
@@ -31,11 +35,11 @@ def read_dicom_folder(folder: Path, series: str | None = None) -> FileImage:
         notes.append(f"DICOM files left out because their header is damaged: {found.num_broken}.")
     if found.num_outside:
         notes.append(f"Links that lead out of the folder, not followed: {found.num_outside}.")
-    image = _read_slices(found.slices, series)
-    return FileImage(image.data, image.affine, (*notes, *image.notes), image.listing)
+    image = _read_slices(found.slices, series, with_source)
+    return dataclasses.replace(image, notes=(*notes, *image.notes))
 
 
-def read_dicom_file(path: Path, series: str | None = None) -> FileImage:
+def read_dicom_file(path: Path, series: str | None = None, with_source: bool = False) -> FileImage:
     """The CT volume of one file with many frames; a file with one slice is not enough."""
     try:
         slices = read_slices(path)
@@ -48,10 +52,10 @@ def read_dicom_file(path: Path, series: str | None = None) -> FileImage:
             f"{path.name} should hold a volume but is a single DICOM slice or no image; give the folder that holds "
             "the whole series."
         )
-    return _read_slices(slices, series)
+    return _read_slices(slices, series, with_source)
 
 
-def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
+def _read_slices(slices: Sequence[Slice], series: str | None, with_source: bool) -> FileImage:
     chosen, notes, listing = choose(make_stacks(slices), series)
     _check_room(chosen.slices)
     single, duplicate_notes = _drop_duplicates(sort_slices(chosen.slices))
@@ -65,7 +69,8 @@ def _read_slices(slices: Sequence[Slice], series: str | None) -> FileImage:
     data = np.empty((single[0].columns, single[0].rows, len(single)), dtype=np.float32, order="F")
     for k, pixels in enumerate(read_pixels(single)):
         data[:, :, k] = pixels.T
-    return FileImage(data, affine, (*notes, *duplicate_notes, *place_notes, *_value_notes(single)), listing)
+    notes = (*notes, *duplicate_notes, *place_notes, *_value_notes(single))
+    return FileImage(data, affine, notes, listing, read_source(single) if with_source else None)
 
 
 def _check_room(slices: Sequence[Slice]) -> None:

@@ -1,9 +1,13 @@
-"""The DICOM files of a folder and what each says of its slices; tags that identify a person are never read."""
+"""The DICOM files of a folder and what each says of its slices.
+
+Tags that identify a person are not read, but by `read_source`, for a DICOM object that must name its patient.
+"""
 
 import dataclasses
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +74,17 @@ class Slice:
         return tuple(name for name, value in given.items() if not value)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class DicomSource:
+    """The headers of the slices of a volume, in the order of its third axis, patient and study included.
+
+    `frames` are the numbers of the frames, from zero, where all slices are in one file; its header is there once.
+    """
+
+    headers: tuple["Dataset", ...]
+    frames: tuple[int, ...] | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Folder:
     """The slices under a folder, and how many files were left out for which reason."""
@@ -121,6 +136,18 @@ def read_slices(path: Path) -> list[Slice]:
             _make_slice(path, index, header, [*([] if frame is None else [frame]), *shared])
             for index, frame in enumerate(frames)
         ]
+
+
+def read_source(slices: Sequence[Slice]) -> DicomSource:
+    """The whole headers of these slices, without their pixels."""
+    import pydicom
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        paths = dict.fromkeys(piece.path for piece in slices)
+        headers = tuple(pydicom.dcmread(path, stop_before_pixels=True) for path in paths)
+    frames = tuple(piece.frame for piece in slices if piece.frame is not None)
+    return DicomSource(headers, frames or None)
 
 
 def _find_files(folder: Path) -> tuple[list[Path], int]:

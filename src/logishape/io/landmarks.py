@@ -14,6 +14,7 @@ from logishape.io.json_files import plain, read_json, read_text
 
 _SIGNS = {"RAS": (1, 1, 1), "0": (1, 1, 1), "LPS": (-1, -1, 1), "1": (-1, -1, 1)}  # Slicer once wrote numbers
 _FCSV_COLUMNS = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
+_OLDEST_LIST, _OLDEST_COLUMNS = "Fiducial List file", "label,x,y,z,sel,vis"  # of Slicer 3, which knew RAS alone
 _MILLIMETRES = ("mm", "millimeter", "millimeters", "millimetre", "millimetres")
 
 
@@ -66,9 +67,10 @@ def _parse_markups(markups: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def _check_units(units: Any, name: str) -> None:
-    for unit in [units] if isinstance(units, str) else units:
-        if str(unit).lower() not in _MILLIMETRES:
-            raise InputError(f"{name} should measure in mm but its unit is '{plain(unit, 20)}'; convert it.")
+    """An error unless the unit is mm; newer files may give it as a code, its scheme and its meaning."""
+    unit = units[0] if isinstance(units, list) and units else units
+    if str(unit).lower() not in _MILLIMETRES:
+        raise InputError(f"{name} should measure in mm but its unit is '{plain(unit, 20)}'; convert it.")
 
 
 def _parse_fcsv(text: str, name: str) -> list[tuple[str, Any]]:
@@ -77,7 +79,9 @@ def _parse_fcsv(text: str, name: str) -> list[tuple[str, Any]]:
     for line in text.splitlines():
         if line.startswith("#"):
             key, _, value = line[1:].partition("=")
-            if key.strip().lower() == "coordinatesystem":
+            if key.strip().startswith(_OLDEST_LIST):
+                system, columns = "RAS", _OLDEST_COLUMNS.split(",")
+            elif key.strip().lower() == "coordinatesystem":
                 system = value.strip()
             elif key.strip().lower() == "columns":
                 columns = [column.strip() for column in value.split(",")]

@@ -9,7 +9,8 @@ import numpy as np
 from logishape.core.errors import InputError
 from logishape.io.atomic import atomic_file
 
-_HEADER = b"binary STL, coordinates in RAS world space, unit millimetre"
+# 3D Slicer looks for SPACE=RAS in the header of a surface, and takes one without it as LPS.
+_HEADER = b"binary STL, SPACE=RAS, coordinates in RAS world space, unit millimetre"
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 

@@ -65,22 +65,28 @@ def read_nrrd(path: Path) -> FileImage:
 
 def encode_nrrd_header(volume: Volume, dtype: np.dtype, compress: bool) -> bytes:
     """The header of an attached NRRD file in LPS, the space most programs write."""
-    affine = lps_to_ras(volume.affine)
-    columns = [",".join(repr(float(x)) for x in column) for column in affine[:3].T]
     lines = [
         "NRRD0005",
         f"type: {_WRITTEN_TYPES[dtype.str[1:]]}",
         "dimension: 3",
-        "space: left-posterior-superior",
         "sizes: " + " ".join(map(str, volume.shape)),
-        "space directions: " + " ".join(f"({column})" for column in columns[:3]),
+        *space_lines(volume),
         "kinds: domain domain domain",
-        "endian: little",
         "encoding: " + ("gzip" if compress else "raw"),
-        'space units: "mm" "mm" "mm"',
-        f"space origin: ({columns[3]})",
     ]
     return ("\n".join(lines) + "\n\n").encode("ascii")
+
+
+def space_lines(volume: Volume, others: int = 0) -> list[str]:
+    """Where the grid lies, in LPS, after so many `others` axes that are not of space."""
+    columns = [",".join(repr(float(x)) for x in column) for column in lps_to_ras(volume.affine)[:3].T]
+    return [
+        "space: left-posterior-superior",
+        "space directions: " + "none " * others + " ".join(f"({column})" for column in columns[:3]),
+        'space units: "mm" "mm" "mm"',
+        f"space origin: ({columns[3]})",
+        "endian: little",
+    ]
 
 
 def _read_fields(stream: BinaryIO, name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from logishape.core.errors import InputError
+from logishape.io.dicom_headers import DicomSource
 from logishape.io.json_files import plain
 
 PIECE = 1 << 22  # bytes held at a time
@@ -24,13 +25,15 @@ LARGEST_RATIO = 1100  # deflate packs at most 1032 bytes into one; a header that
 class FileImage:
     """What a file says of a 3D image: single-precision values (x, y, z), the RAS affine and what was assumed.
 
-    `listing` names the series that were there, for a person to choose from.
+    `listing` names the series that were there, for a person to choose from. `source` are the headers of DICOM
+    slices, where they were asked for.
     """
 
     data: np.ndarray
     affine: np.ndarray
     notes: tuple[str, ...]
     listing: tuple[str, ...] = ()
+    source: DicomSource | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,16 +13,23 @@ from logishape.io.atomic import atomic_file
 from logishape.io.meshes import check_mesh
 
 _FACE = np.dtype([("count", "u1"), ("corners", "<i4", 3)])
+_COLOURS = [("red", "u1"), ("green", "u1"), ("blue", "u1")]
 _MOST_HEADER = 4096
 _HEADER = re.compile(
     rb"ply\nformat binary_little_endian 1\.0\n(?:comment [ -~]*\n)*element vertex (\d{1,9})\n"
     rb"property float x\nproperty float y\nproperty float z\n((?:property float \w+\n)*)"
+    rb"(property uchar red\nproperty uchar green\nproperty uchar blue\n)?"
     rb"element face (\d{1,9})\nproperty list uchar int vertex_indices\nend_header\n"
 )
 
 
-def write_ply(path: str | os.PathLike[str], vertices: Any, faces: Any, values: Mapping[str, Any]) -> None:
-    """A binary PLY file of triangles in RAS mm with named values at each vertex, there whole or not at all."""
+def write_ply(
+    path: str | os.PathLike[str], vertices: Any, faces: Any, values: Mapping[str, Any], colours: Any = None
+) -> None:
+    """A binary PLY file of triangles in RAS mm with named values at each vertex, there whole or not at all.
+
+    `colours`: red, green and blue from 0 to 255, for programs that show no other values.
+    """
     path = Path(path)
     if path.suffix.lower() != ".ply":
         raise InputError(f"{path.name} should end in .ply; choose such a name.")
@@ -36,19 +43,27 @@ def write_ply(path: str | os.PathLike[str], vertices: Any, faces: Any, values: M
             )
     triangles = np.zeros(len(faces), _FACE)
     triangles["count"], triangles["corners"] = 3, faces
-    properties = "".join(f"property float {name}\n" for name in ("x", "y", "z", *named))
+    columns = {**dict(zip("xyz", vertices.T, strict=True)), **named}
+    table = np.zeros(len(vertices), [*((name, "<f4") for name in columns), *(_COLOURS if colours is not None else ())])
+    for name, one in columns.items():
+        table[name] = one
+    if colours is not None:
+        for (name, _), one in zip(_COLOURS, np.asarray(colours).T, strict=True):
+            table[name] = one
+    properties = "".join(f"property float {name}\n" for name in columns)
+    properties += "".join(f"property uchar {name}\n" for name, _ in _COLOURS) if colours is not None else ""
     head = (
-        "ply\nformat binary_little_endian 1.0\ncomment coordinates in RAS world space, unit millimetre\n"
+        "ply\nformat binary_little_endian 1.0\ncomment SPACE=RAS\n"  # 3D Slicer looks for that
+        "comment coordinates in RAS world space, unit millimetre\n"
         f"element vertex {len(vertices)}\n{properties}element face {len(faces)}\n"
         "property list uchar int vertex_indices\nend_header\n"
     )
-    table = np.column_stack([vertices, *named.values()]).astype("<f4")
     with atomic_file(path) as temporary, temporary.open("wb") as stream:
         stream.write(head.encode("ascii") + table.tobytes() + triangles.tobytes())
 
 
 def read_ply(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Vertices, faces and values by name of a file that `write_ply` wrote; other PLY files are refused."""
+    """Vertices, faces and values by name of a file that `write_ply` wrote, not its colours; others are refused."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}; check the path.")
@@ -58,15 +73,17 @@ def read_ply(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray, dict
         raise InputError(f"{path} could not be read ({error.strerror}); check that it may be opened.") from error
     found = _HEADER.match(content[:_MOST_HEADER])
     names = [] if found is None else ["x", "y", "z", *re.findall(r"float (\w+)", found[2].decode())]
-    num_vertices, num_faces = (0, 0) if found is None else (int(found[1]), int(found[3]))
+    num_vertices, num_faces = (0, 0) if found is None else (int(found[1]), int(found[4]))
     start = 0 if found is None else found.end()
-    end = start + 4 * num_vertices * len(names)
+    width = 4 * len(names) + (3 if found is not None and found[3] else 0)
+    end = start + width * num_vertices
     if found is None or len(content) != end + num_faces * _FACE.itemsize or len(set(names)) != len(names):
         raise InputError(
             f"{path.name} should be a surface as logishape writes it but is not, so it is truncated, corrupt or of "
             "another program; segment the scan again."
         )
-    table = np.frombuffer(content, "<f4", num_vertices * len(names), offset=start).reshape(num_vertices, -1)
+    rows = np.frombuffer(content, "u1", num_vertices * width, offset=start).reshape(num_vertices, width)
+    table = np.ascontiguousarray(rows[:, : 4 * len(names)]).view("<f4")
     triangles = np.frombuffer(content, _FACE, num_faces, offset=end)
     vertices, faces = table[:, :3].astype(np.float64), triangles["corners"].astype(np.int64)
     if not np.all(np.isfinite(table)) or np.any(triangles["count"] != 3):

@@ -11,6 +11,7 @@ from logishape.core.errors import InputError
 from logishape.core.volume import Volume
 from logishape.io.archive import unpacked
 from logishape.io.dicom import is_dicom_file, read_dicom_file, read_dicom_folder
+from logishape.io.dicom_headers import DicomSource
 from logishape.io.dicom_series import FEWEST_SLICES
 from logishape.io.metaimage import read_metaimage
 from logishape.io.nifti import read_nifti
@@ -34,7 +35,8 @@ class Scan:
 
     `kind` is "nifti", "nrrd", "metaimage" or "dicom". `digest` is the SHA-256 of values and affine, so it knows
     nothing of names or dates in the file. `listing` tells a person which DICOM series were there; it holds their
-    descriptions, which may name somebody, so it is not for records.
+    descriptions, which may name somebody, so it is not for records. `source` are the headers of DICOM slices, where
+    they were asked for; they name the patient.
     """
 
     volume: Volume
@@ -42,15 +44,17 @@ class Scan:
     kind: str
     digest: str
     listing: tuple[str, ...] = ()
+    source: DicomSource | None = None
 
 
-def read_scan(path: str | os.PathLike[str], series: str | None = None) -> Scan:
+def read_scan(path: str | os.PathLike[str], series: str | None = None, with_source: bool = False) -> Scan:
     """The 3D image in a file or a DICOM folder, checked: finite, not constant, 8 voxels or more along each axis.
 
     Values are single precision, in Hounsfield units where the file scales them so. Of a folder with several DICOM
     series the largest is read, or the one `series` names by UID, by the beginning or end of it, or by number.
+    `with_source` keeps the headers of DICOM slices, for `write_dicom_segmentation`.
     """
-    kind, image = _read(Path(path), series)
+    kind, image = _read(Path(path), series, with_source)
     name = Path(path).name
     shape = image.data.shape
     if min(shape) < FEWEST_SLICES:
@@ -63,7 +67,7 @@ def read_scan(path: str | os.PathLike[str], series: str | None = None) -> Scan:
     if low == high:
         raise InputError(f"{name} should show something but every voxel is {low:g}; export it again.")
     volume = Volume(image.data, image.affine + 0.0)  # no minus zeros
-    return Scan(volume, image.notes, kind, _digest(volume), image.listing)
+    return Scan(volume, image.notes, kind, _digest(volume), image.listing, image.source)
 
 
 def read_volume(path: str | os.PathLike[str], series: str | None = None) -> Volume:
@@ -98,11 +102,13 @@ def read_mask(path: str | os.PathLike[str]) -> Volume:
     return Volume(mask, image.affine + 0.0)
 
 
-def _read(path: Path, series: str | None) -> tuple[str, FileImage]:
+def _read(path: Path, series: str | None, with_source: bool = False) -> tuple[str, FileImage]:
     """The kind of file and its image; whatever goes wrong inside becomes one sentence."""
     try:
         with np.errstate(all="ignore"):  # what overflows is not finite, and is found by the checks
-            return ("dicom", read_dicom_folder(path, series)) if path.is_dir() else _read_file(path, series)
+            if path.is_dir():
+                return "dicom", read_dicom_folder(path, series, with_source)
+            return _read_file(path, series, with_source)
     except InputError:
         raise
     except OSError as error:
@@ -119,7 +125,7 @@ def _read(path: Path, series: str | None) -> tuple[str, FileImage]:
         ) from error
 
 
-def _read_file(path: Path, series: str | None) -> tuple[str, FileImage]:
+def _read_file(path: Path, series: str | None, with_source: bool) -> tuple[str, FileImage]:
     if not path.exists():
         raise InputError(f"there is no file or folder {path}; check the path.")
     if not path.is_file():
@@ -128,9 +134,9 @@ def _read_file(path: Path, series: str | None) -> tuple[str, FileImage]:
         raise InputError(f"{path.name} is empty (0 bytes); copy or export it again.")
     suffix = next((suffix for suffix in _READERS if path.name.lower().endswith(suffix)), None)
     if path.name.lower().endswith(".zip"):
-        return _read_zip(path, series)
+        return _read_zip(path, series, with_source)
     if suffix is None and is_dicom_file(path):
-        return "dicom", read_dicom_file(path, series)
+        return "dicom", read_dicom_file(path, series, with_source)
     if suffix is None:
         raise InputError(f"{path.name} is of a kind that is not read; give {READABLE}.")
     if series is not None:
@@ -139,11 +145,13 @@ def _read_file(path: Path, series: str | None) -> tuple[str, FileImage]:
     return kind, reader(path)
 
 
-def _read_zip(path: Path, series: str | None) -> tuple[str, FileImage]:
+def _read_zip(path: Path, series: str | None, with_source: bool) -> tuple[str, FileImage]:
     """What a zip holds: one image file, or DICOM slices. Errors name the zip, not where it was unpacked."""
     with unpacked(path, tuple(_READERS)) as inside:
         try:
-            return ("dicom", read_dicom_folder(inside, series)) if inside.is_dir() else _read_file(inside, series)
+            if inside.is_dir():
+                return "dicom", read_dicom_folder(inside, series, with_source)
+            return _read_file(inside, series, with_source)
         except InputError as error:
             raise InputError(str(error).replace(str(inside), path.name).replace(inside.name, path.name)) from error
 

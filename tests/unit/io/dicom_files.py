@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pydicom
 from pydicom.dataset import FileDataset, FileMetaDataset
+from pydicom.sequence import Sequence
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 from tests.unit.io.samples import OBLIQUE, make_affine, numbered
@@ -72,6 +73,37 @@ def make_series(volume, **changes):
         pixels = np.ascontiguousarray(volume.data[:, :, k].T)
         slices.append(make_slice(pixels, position, [*row, *column], volume.spacing[[1, 0]], **own))
     return slices
+
+
+def make_enhanced(volume, **changes):
+    """One file with a frame for each slice, positions and scales in functional groups."""
+    slices = make_series(volume)
+    pixels = np.stack([piece.pixel_array for piece in slices])
+    nothing = dict.fromkeys(
+        ["ImagePositionPatient", "ImageOrientationPatient", "PixelSpacing", "RescaleSlope", "RescaleIntercept"]
+    )
+    changes = {"NumberOfFrames": len(slices), "SOPClassUID": ENHANCED_CT} | changes
+    found = make_slice(pixels[0], [0] * 3, [0] * 6, [1, 1], **nothing, PixelData=pixels.tobytes())
+    for keyword, value in changes.items():
+        setattr(found, keyword, value)
+
+    def group(keyword, **values):
+        holder, item = pydicom.Dataset(), pydicom.Dataset()
+        for name, value in values.items():
+            setattr(item, name, value)
+        setattr(holder, keyword, Sequence([item]))
+        return holder
+
+    shared = group("PlaneOrientationSequence", ImageOrientationPatient=slices[0].ImageOrientationPatient)
+    shared.update(group("PixelMeasuresSequence", PixelSpacing=slices[0].PixelSpacing))
+    found.SharedFunctionalGroupsSequence = Sequence([shared])
+    frames = []
+    for k, piece in enumerate(slices):
+        frame = group("PlanePositionSequence", ImagePositionPatient=piece.ImagePositionPatient)
+        frame.update(group("PixelValueTransformationSequence", RescaleSlope="1", RescaleIntercept=str(-1000 - k)))
+        frames.append(frame)
+    found.PerFrameFunctionalGroupsSequence = Sequence(frames)
+    return found
 
 
 def save(folder: Path, slices, prefix="slice"):

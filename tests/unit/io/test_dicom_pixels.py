@@ -4,11 +4,10 @@ import numpy as np
 import pydicom
 import pytest
 import SimpleITK as sitk  # noqa: N813
-from pydicom.sequence import Sequence
 from pydicom.uid import DeflatedExplicitVRLittleEndian, RLELossless
 
 from logishape.io import read_scan
-from tests.unit.io.dicom_files import AFFINE, ENHANCED_CT, ct, decimal, make_series, make_slice, save
+from tests.unit.io.dicom_files import AFFINE, ct, decimal, make_enhanced, make_series, save
 from tests.unit.io.samples import refused
 
 
@@ -115,37 +114,6 @@ def test_an_unknown_compression_is_named(tmp_path):
         piece["PixelData"].is_undefined_length = True
     with refused("MPEG2", "uncompressed"):
         read_scan(save(tmp_path, series))
-
-
-def make_enhanced(volume, **changes):
-    """One file with a frame for each slice, positions and scales in functional groups."""
-    slices = make_series(volume)
-    pixels = np.stack([piece.pixel_array for piece in slices])
-    nothing = dict.fromkeys(
-        ["ImagePositionPatient", "ImageOrientationPatient", "PixelSpacing", "RescaleSlope", "RescaleIntercept"]
-    )
-    changes = {"NumberOfFrames": len(slices), "SOPClassUID": ENHANCED_CT} | changes
-    found = make_slice(pixels[0], [0] * 3, [0] * 6, [1, 1], **nothing, PixelData=pixels.tobytes())
-    for keyword, value in changes.items():
-        setattr(found, keyword, value)
-
-    def group(keyword, **values):
-        holder, item = pydicom.Dataset(), pydicom.Dataset()
-        for name, value in values.items():
-            setattr(item, name, value)
-        setattr(holder, keyword, Sequence([item]))
-        return holder
-
-    shared = group("PlaneOrientationSequence", ImageOrientationPatient=slices[0].ImageOrientationPatient)
-    shared.update(group("PixelMeasuresSequence", PixelSpacing=slices[0].PixelSpacing))
-    found.SharedFunctionalGroupsSequence = Sequence([shared])
-    frames = []
-    for k, piece in enumerate(slices):
-        frame = group("PlanePositionSequence", ImagePositionPatient=piece.ImagePositionPatient)
-        frame.update(group("PixelValueTransformationSequence", RescaleSlope="1", RescaleIntercept=str(-1000 - k)))
-        frames.append(frame)
-    found.PerFrameFunctionalGroupsSequence = Sequence(frames)
-    return found
 
 
 def test_many_frames_in_one_file(tmp_path):

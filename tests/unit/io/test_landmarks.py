@@ -64,6 +64,18 @@ def test_slicer_fiducials(tmp_path, system):
     check(read_landmarks(fiducials(tmp_path / "F.fcsv", system)))
 
 
+def test_the_oldest_lists_of_slicer_know_ras_alone(tmp_path):
+    lines = ["# Fiducial List file /home/somebody/F.fcsv", "# version = 2", "# numPoints = 2"]
+    lines += [",".join([name, *map(str, place), "1", "1"]) for name, place in POINTS.items()]
+    (tmp_path / "F.fcsv").write_text("\n".join(lines))
+    check(read_landmarks(tmp_path / "F.fcsv"))
+
+
+@pytest.mark.parametrize("units", [["mm", "UCUM", "millimeter"], ["mm"], "millimeter"])
+def test_newer_files_give_the_unit_as_a_code(tmp_path, units):
+    check(read_landmarks(markup(tmp_path / "F.mrk.json", coordinateUnits=units)))
+
+
 def test_fiducials_with_other_columns_and_line_ends(tmp_path):
     lines = ["# CoordinateSystem = RAS", "# columns = label,x,y,z", "A,-8.68,-86.46,-53.9", ""]
     lines.append("round window,-11.13,-80.87,-55.05")
@@ -118,7 +130,7 @@ def test_positions_that_are_not_three_numbers(tmp_path, position):
         ('{"markups": [{"controlPoints": []}]}', "does not say"),
         ('{"markups": [{"coordinateSystem": "IJK"}]}', "IJK"),
         ('{"markups": [{"coordinateSystem": "LPS", "coordinateUnits": "um"}]}', "um"),
-        ('{"markups": [{"coordinateSystem": "LPS", "coordinateUnits": ["mm", "mm", "cm"]}]}', "cm"),
+        ('{"markups": [{"coordinateSystem": "LPS", "coordinateUnits": ["cm", "UCUM", "centimeter"]}]}', "cm"),
         ('{"markups": [7]}', "structure"),
         ('{"markups": 7}', "structure"),
     ],
