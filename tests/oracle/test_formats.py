@@ -167,6 +167,7 @@ def test_probabilities_of_a_tilted_gantry_and_who_they_are_of(tilted, tmp_path):
     assert found.Modality == "SEG"
     # The same through the library's own eyes: a mask of the source's slices, found by their names.
     seg = pytest.importorskip("highdicom").seg.segread(tmp_path / "p.dcm")
+    assert scan.source is not None
     uids = [header.SOPInstanceUID for header in scan.source.headers]
     back = seg.get_pixels_by_source_instance(
         uids, ignore_spatial_locations=True, assert_missing_frames_are_empty=True
@@ -183,6 +184,7 @@ def test_a_source_of_many_frames(tmp_path):
     found = pydicom.dcmread(tmp_path / "a.dcm")
     for number, mask in enumerate(masks, start=1):
         same_points(frame_points(found, number, found.pixel_array)[0], scan.volume.to_world(np.argwhere(mask)), 1e-4)
+    assert scan.source is not None
     frames = scan.source.headers[0].PerFrameFunctionalGroupsSequence
     for group in found.PerFrameFunctionalGroupsSequence:
         number = group.DerivationImageSequence[0].SourceImageSequence[0].ReferencedFrameNumber
