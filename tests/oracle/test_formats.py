@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logishape.core.volume import Volume
-from logishape.io import read_landmarks, read_scan
+from logishape.io import read_landmarks, read_ply, read_scan, write_ply, write_stl
 from logishape.io.dicom_segmentation import check_source, write_dicom_segmentation
 from logishape.io.markups import Point, write_markups
-from logishape.io.meshes import write_ply, write_stl
 from logishape.io.segments import Segment, write_seg_nrrd
 from tests.unit.io.dicom_files import ct, make_enhanced, make_series, save
 from tests.unit.io.samples import OBLIQUE, affines, make_affine, refused
@@ -288,5 +287,7 @@ def test_every_byte_of_a_coloured_surface(tmp_path):
     np.testing.assert_array_equal(table["sd_mm"], [0.25, 0.5, 1])
     np.testing.assert_array_equal(np.stack([table[name] for name in names[4:]], axis=1), colours)
     assert body[3 * row.itemsize :] == b"\x03" + np.array([0, 1, 2], "<i4").tobytes()
-    with refused(".ply"):
-        write_ply(tmp_path / "a.stl", vertices, faces)
+    again = read_ply(tmp_path / "a.ply")
+    np.testing.assert_array_equal(again[0], vertices)
+    np.testing.assert_array_equal(again[1], faces)
+    np.testing.assert_array_equal(again[2]["sd_mm"], [0.25, 0.5, 1])

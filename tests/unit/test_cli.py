@@ -299,7 +299,7 @@ BAD = {
     "label length": (with_options("--label-length", "nan"), "label_length"),
     "calibration": (calibration, "calibration.json"),
     "unknown format": (with_options("--formats", "ply,docx"), "docx"),
-    "DICOM from no DICOM": (with_options("--formats", "ply,dicom-seg"), "the input is no DICOM"),
+    "DICOM from no DICOM": (with_options("--formats", "markups,dicom-seg"), "the input is no DICOM"),
     "unknown option": (with_options("--colour", "red"), "--colour"),
     "several and a point": (several("--at", "30,-10,5"), "belong to one scan"),
     "several and landmarks": (several("--landmarks", "marks.json"), "belong to one scan"),

@@ -63,10 +63,9 @@ def command(
         typer.Option(
             metavar="LIST",
             help="More files, with commas between: dicom-seg (for a PACS; names the patient as the scan does), "
-            "seg-nrrd and markups (3D Slicer), ply (surface with its uncertainty). nifti, stl, json and csv are "
-            "always written.",
+            "seg-nrrd and markups (3D Slicer). nifti, stl, ply, json and csv are always written.",
         ),
-    ] = "nifti,stl,json,csv",
+    ] = "nifti,stl,ply,json,csv",
     draws: Annotated[int, typer.Option(help="Draws of the shape's posterior.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the draws and starts.")] = 0,
     overwrite: Annotated[

@@ -44,7 +44,9 @@ def write_ply(
     triangles = np.zeros(len(faces), _FACE)
     triangles["count"], triangles["corners"] = 3, faces
     columns = {**dict(zip("xyz", vertices.T, strict=True)), **named}
-    table = np.zeros(len(vertices), [*((name, "<f4") for name in columns), *(_COLOURS if colours is not None else ())])
+    table = np.zeros(
+        len(vertices), [*((name, "<f4") for name in columns), *(_COLOURS if colours is not None else ())]
+    )
     for name, one in columns.items():
         table[name] = one
     if colours is not None:
