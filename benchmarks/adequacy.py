@@ -22,6 +22,7 @@ import logishape as ls
 from logishape.appearance import supervised_regions
 from logishape.cochlea import Cochlea, load_calibration, load_folds, path, surface
 from logishape.cochlea.calibration import DEFAULT_FILE
+from logishape.report.effects import draw_effects
 
 MODELS = {
     10: (),
@@ -143,31 +144,6 @@ def _anatomy(table: Path) -> list[str]:
     return [*(f"{w:.2f}" for w in walls), f"{found.angle[-1] / (2 * np.pi):.2f}"]
 
 
-def draw_effects(folder: Path) -> None:
-    """A figure of what a, b, alpha and phi do: the duct from the apex and from the side, less, mean and more."""
-    cochlea = Cochlea()
-    mean, sd = cochlea.mean(), np.sqrt(np.diag(cochlea.calibration.covariance))
-    figure, panels = plt.subplots(2, 4, figsize=(13, 6.2), sharex="row", sharey="row", layout="constrained")
-    for k, name in enumerate(("a", "b", "alpha", "phi")):
-        for sign, colour in ((-2, "tab:blue"), (0, "0.45"), (2, "tab:red")):
-            theta = mean.copy()
-            theta[6 + k] += sign * sd[6 + k]
-            theta = np.clip(theta, cochlea.prior().lower, cochlea.prior().upper)
-            label = f"{name} = {theta[6 + k]:.2f}"
-            wall, centre = path(cochlea, theta, "lateral_wall"), path(cochlea, theta)
-            panels[0, k].plot(*wall.points[:, :2].T, "-", color=colour, lw=1.5, label=label)
-            panels[0, k].plot(*centre.points[:, :2].T, ":", color=colour, lw=1.5)
-            panels[1, k].plot(np.degrees(centre.angle), centre.height, color=colour, lw=1.5)
-        panels[0, k].set_aspect("equal")
-        panels[0, k].legend(fontsize=8, loc="lower right")
-        panels[0, k].set_title(name)
-        panels[1, k].set_xlabel("angle (degrees)")
-    panels[0, 0].set_ylabel("seen from the apex (mm)\nlateral wall, centre dotted")
-    panels[1, 0].set_ylabel("height of the centre (mm)")
-    figure.savefig(folder / "cochlea_effects.png", dpi=110)
-    plt.close(figure)
-
-
 def draw_specimens(specimens: list[Specimen], folder: Path) -> None:
     """A figure of all masks (filled) with their fitted shapes (lines), in a plane through the axis and one across."""
     figure, panels = plt.subplots(4, 6, figsize=(15, 8.6), layout="constrained")
@@ -218,7 +194,9 @@ def main(parts: set[str], is_quick: bool, folder: Path) -> None:
     """Tables and figures; first those that need no specimens."""
     if "figures" in parts:
         folder.mkdir(parents=True, exist_ok=True)
-        draw_effects(folder)
+        cochlea = Cochlea()
+        effects = draw_effects(cochlea, cochlea.mean(), ("a", "b", "alpha", "phi"))
+        effects.savefig(folder / "cochlea_effects.png", dpi=110)
         draw_surface(folder)
     specimens = load_specimens(FOLDS["1"][:1] if is_quick else ())
     if "adequacy" in parts:

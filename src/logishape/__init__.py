@@ -120,7 +120,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = _version()
+        value: Any = import_module("logishape.core.version").installed_version()
     elif name in _ROOMS:
         value = import_module(f"logishape.{name}")
     elif name in _ROOM_OF:
@@ -133,12 +133,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("logishape")
-    except PackageNotFoundError:  # not installed: run from a source tree
-        return "unknown"

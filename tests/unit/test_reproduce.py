@@ -15,12 +15,12 @@ from logishape.cochlea import Cochlea
 from logishape.cochlea.reformat import SHAPE, Crop, grid_points
 from logishape.core.errors import InputError
 from logishape.inference.model import Model
+from logishape.report.evolution import chosen_steps
 from logishape.reproduce import paper
 from logishape.reproduce.atlas import Demons, look_at, register
 from logishape.reproduce.blocks import Picture, Section, Table, duration, mean_of, mean_sd
 from logishape.reproduce.cases import FOLDS, Source, find_source, fold_of
 from logishape.reproduce.efficiency import ByDerivatives
-from logishape.reproduce.evolution import chosen_steps
 from logishape.reproduce.page import write
 from logishape.reproduce.robustness import SPREAD_MM, SPREAD_RAD, draw_start
 from logishape.reproduce.run import SECTIONS, run

@@ -22,7 +22,7 @@ def command(
     from logishape.cochlea.pipeline import Request, run
     from logishape.io import read_mask
     from logishape.metrics import compare
-    from logishape.report import montage, write_page
+    from logishape.report import montage, read_stored, write_page
 
     options = PhantomOptions(side="left", orientation="oblique", landmark_error_mm=0.3)
     folder = out / "phantom"
@@ -32,7 +32,8 @@ def command(
         request = Request(folder / "ct.nii.gz", out / "result", overwrite=overwrite)
         (outcome,) = run(request, told, write_page)
         told("drawing contours")
-        montage(outcome.result, outcome.scan.volume).savefig(out / "contours.png", dpi=110, facecolor="black")
+        stored = read_stored(outcome.folder, outcome.result.labels)
+        montage(stored).savefig(out / "contours.png", dpi=110, facecolor="black")
     show_outcome(outcome)
     truth = read_mask(folder / "left" / "truth.nii.gz")
     rows = []

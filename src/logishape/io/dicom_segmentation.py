@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logishape.core.errors import InputError
+from logishape.core.version import installed_version
 from logishape.core.volume import Volume
 from logishape.io.atomic import atomic_file
 from logishape.io.dicom_headers import DicomSource
@@ -72,8 +73,6 @@ def _make(segments: Sequence[Segment], source: DicomSource, is_fractional: bool,
     import highdicom as hd
     from pydicom.uid import generate_uid
 
-    import logishape
-
     grid = check_segments(segments)
     used = _used_slices(segments)
     planes = [np.moveaxis(segment.volume.data[:, :, used], 2, 0).swapaxes(1, 2) for segment in segments]
@@ -94,7 +93,7 @@ def _make(segments: Sequence[Segment], source: DicomSource, is_fractional: bool,
                 instance_number=1,
                 manufacturer="logishape",
                 manufacturer_model_name="logishape",
-                software_versions=logishape.__version__,
+                software_versions=installed_version(),
                 device_serial_number="none",
                 content_label="COCHLEA",
                 content_description="Research use only; not a medical device.",
@@ -143,10 +142,8 @@ def _describe(segment: Segment, number: int) -> Any:
     import highdicom as hd
     from pydicom.sr.codedict import codes
 
-    import logishape
-
     algorithm = hd.AlgorithmIdentificationSequence(
-        name="logishape", version=logishape.__version__, family=codes.cid7162.DeformableModels
+        name="logishape", version=installed_version(), family=codes.cid7162.DeformableModels
     )
     found = hd.seg.SegmentDescription(
         segment_number=number,

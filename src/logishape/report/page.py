@@ -12,6 +12,7 @@ from logishape.cochlea.pipeline import Outcome
 from logishape.cochlea.verdict import HEADLINES
 from logishape.io import atomic_file
 from logishape.report.montage import montage
+from logishape.report.stored import read_stored
 
 UNITS = {"mm": "mm", "mm3": "mm³", "1": "", "degree": "°", "Hz": "Hz"}
 _PAGE = """{% macro rows(is_main) %}{% for name, m in r.measurements.items() %}
@@ -64,12 +65,12 @@ Input {{ r.provenance.input.format }}, SHA-256 {{ r.provenance.input.sha256 }}; 
 def write_page(folder: Path, outcome: Outcome) -> None:
     """Writes `report.html` into a folder of results."""
     with atomic_file(folder / "report.html") as temporary:
-        temporary.write_text(page(outcome), encoding="utf-8")
+        temporary.write_text(page(folder, outcome), encoding="utf-8")
 
 
-def page(outcome: Outcome) -> str:
+def page(folder: Path, outcome: Outcome) -> str:
     """The page of one ear, pictures included."""
-    figure = montage(outcome.result, outcome.scan.volume)
+    figure = montage(read_stored(folder, outcome.result.labels))
     template = Environment(autoescape=True, trim_blocks=True).from_string(_PAGE)
     words = {"headline": HEADLINES[outcome.result.verdict], "quantities": QUANTITIES, "units": UNITS}
     return template.render(r=outcome.record, caveat=outcome.result.caveat, picture=_as_png(figure), **words)

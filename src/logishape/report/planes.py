@@ -1,4 +1,4 @@
-"""Planes through a CT: resampled for the eye, with the same plane of any map beside it."""
+"""Planes through a CT: where they lie, and the values of any map there, resampled for the eye."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy import ndimage
 
+from logishape.cochlea.frame import Frame
+from logishape.cochlea.surroundings import MIDDLE
 from logishape.core.volume import Volume
+
+_HALF = 6.2, 5.2  # mm
 
 
 class Plane(NamedTuple):
@@ -23,11 +27,36 @@ class Plane(NamedTuple):
         """Left, right, bottom and top (mm from the middle)."""
         return -self.half[0], self.half[0], -self.half[1], self.half[1]
 
+    def axes(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Where the columns and rows of an image of this plane lie (mm from the middle)."""
+        left, right, bottom, top = self.extent
+        return np.linspace(left, right, shape[1]), np.linspace(bottom, top, shape[0])
+
     def points(self, step: float) -> Float[np.ndarray, "rows columns 3"]:
         """World positions of its pixels, the first row at the bottom."""
         across = np.arange(-self.half[0], self.half[0] + step / 2, step)
         along = np.arange(-self.half[1], self.half[1] + step / 2, step)
         return self.middle + along[:, None, None] * self.up + across[None, :, None] * self.right
+
+
+def planes_along(frame: Frame) -> list[Plane]:
+    """Three planes of a cochlea's own frame: along the basal turn, and two through the axis."""
+    x, y, z = np.asarray(frame.axes)
+    note = ", mirrored" if frame.side == "left" else ""
+    named = ((f"basal turn, seen along the axis{note}", x, y), ("mid-modiolar", x, z))
+    return _through(frame, (*named, (f"mid-modiolar, across{note}", y, z)))
+
+
+def planes_of_patient(frame: Frame) -> list[Plane]:
+    """The axial, coronal and sagittal plane through a cochlea's middle."""
+    right, front, up = np.eye(3)
+    # Radiological habit: the patient's right is on the left of axial and coronal pictures.
+    return _through(frame, (("axial", -right, front), ("coronal", -right, up), ("sagittal", -front, up)))
+
+
+def _through(frame: Frame, named: tuple[tuple[str, np.ndarray, np.ndarray], ...]) -> list[Plane]:
+    middle = np.asarray(frame.to_world(MIDDLE[None]))[0]
+    return [Plane(title, middle, right, up, _HALF) for title, right, up in named]
 
 
 def sample_plane(volume: Volume, plane: Plane, step: float = 0.05, outside: float = 0.0) -> np.ndarray:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from logishape.cochlea import SegmentOptions
+from logishape.report.evolution import chosen_steps
+from logishape.report.uncertainty import PROBABILITIES, draw_probabilities
 from logishape.reproduce import ellipse as drawn
 from logishape.reproduce import evolution as evolving
 from logishape.reproduce import maps, paper
@@ -74,7 +76,7 @@ def uncertainty(study: Study) -> Section:
     rows = []
     for preset, one in made.items():
         if "refused" not in one:
-            volumes = tuple(f"{one[key]['unsure_mm3']:.1f}" for key in maps.MAPS)
+            volumes = tuple(f"{one[key]['unsure_mm3']:.1f}" for key in PROBABILITIES)
             share = one["marginal"]["unsure_mm3"] / max(one["probability"]["unsure_mm3"], 1e-9)
             sds = ", ".join(f"{sd:.3f}" for sd in one["sd"][:3])
             rows.append((f"{preset} settings", one["kind"] or "none", sds, *volumes, f"{share:.2f}"))
@@ -88,7 +90,7 @@ def uncertainty(study: Study) -> Section:
     )
     words = "Above: p(inside | image) at the best shape. Below: the mean over draws of the shape. White: one half."
     shown, words = made["default"], f"{name}, default settings. {words}"
-    pictures = () if "refused" in shown else (Picture("uncertainty", maps.draw(shown), words),)
+    pictures = () if "refused" in shown else (Picture("uncertainty", draw_probabilities(shown["planes"]), words),)
     return Section(
         "Uncertainty",
         f"{name}: what is unsure (probability from {maps.UNSURE[0]:g} to {maps.UNSURE[1]:g}) when the shape is taken "
@@ -112,7 +114,7 @@ def evolution(study: Study) -> Section:
     if "refused" in made:
         return Section("The shape during the fit", f"Not drawn: {made['refused']}")
     count, heights = len(made["thetas"]) - 1, made["log_joints"]
-    steps = evolving.chosen_steps(count + 1)
+    steps = chosen_steps(count + 1)
     rows = tuple(
         (f"{step}", f"{heights[step] - heights[-1]:.1f}", *(f"{value:.2f}" for value in made["thetas"][step]))
         for step in steps
