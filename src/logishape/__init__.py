@@ -120,7 +120,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = import_module("logishape.core.version").installed_version()
+        value: Any = import_module("logishape.version").installed_version()
     elif name in _ROOMS:
         value = import_module(f"logishape.{name}")
     elif name in _ROOM_OF:

@@ -82,13 +82,14 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ("cochlea", "phantom", "evaluate", "demo", "reproduce")),
+        (["--help"], ("cochlea", "phantom", "evaluate", "figure", "demo", "reproduce")),
         (
             ["cochlea", "--help"],
             ("--landmarks", "--at", "--side", "--series", "--preset", "--formats", "--overwrite", "--json"),
         ),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
+        (["figure", "--help"], ("overlay", "evolution", "--out")),
         (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
         (["--version"], (ls.__version__,)),
         ([], ("Usage",)),
@@ -431,7 +432,7 @@ def test_json_leaves_stderr_to_the_error_alone(run, place):
 
 
 def test_a_break_is_not_a_traceback(run, place, monkeypatch):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("logishape.cochlea.pipeline.read_scan", stop)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logishape.core.errors import InputError
-from logishape.core.version import installed_version
 from logishape.core.volume import Volume
 from logishape.io.atomic import atomic_file
 from logishape.io.dicom_headers import DicomSource
 from logishape.io.segments import ANATOMY, SIDES, Code, Segment, check_segments
+from logishape.version import installed_version
 
 if TYPE_CHECKING:
     from pydicom import Dataset
