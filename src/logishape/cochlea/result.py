@@ -19,7 +19,7 @@ from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs
 from logishape.cochlea.spread import surface_sd
 from logishape.cochlea.surface import Mesh, surface
-from logishape.cochlea.verdict import Flag, Verdict, verdict_of
+from logishape.cochlea.verdict import Flag, Verdict, caveat_of, verdict_of
 from logishape.inference.fit import Fit
 from logishape.io.results import FORMAT, VERSION
 from logishape.posterior import ShapePosterior
@@ -84,15 +84,7 @@ class CaseResult:
     @property
     def caveat(self) -> str:
         """What the intervals do not hold, in a sentence."""
-        if self.matched is None:
-            return (
-                "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
-                "intervals allow; see docs/coverage.md."
-            )
-        return (
-            f"A point spread of {self.matched.blur_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says "
-            "how often intervals then hold the truth."
-        )
+        return caveat_of(None if self.matched is None else self.matched.blur_mm)
 
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""

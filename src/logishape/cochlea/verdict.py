@@ -25,3 +25,16 @@ def verdict_of(flags: Iterable[Flag]) -> Verdict:
     """Good without any flag, not to be used with a serious one, else to be checked."""
     serious = [flag.is_serious for flag in flags]
     return "do not use" if any(serious) else "check" if serious else "good"
+
+
+def caveat_of(point_spread_mm: float | None) -> str:
+    """What the intervals do not hold, in a sentence; `point_spread_mm` (SD) was taken off the sizes, if any."""
+    if point_spread_mm is None:
+        return (
+            "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "
+            "intervals allow; see docs/coverage.md."
+        )
+    return (
+        f"A point spread of {point_spread_mm:.2f} mm (SD) was taken off the sizes; docs/coverage.md says how often "
+        "intervals then hold the truth."
+    )

@@ -24,10 +24,8 @@ def densities(stored: Stored) -> Figure:
     """Histograms of the voxels, each inside with the probability that it is, with the fitted mixture (line) and its
     components (dashed); those within 1 mm of the surface, or all where the fit learnt from all.
     """
-    record, level = stored.record, stored.level.data
-    chosen = _learnt_from(stored)
-    values, regions = stored.ct.data[chosen].astype(np.float32), regions_of(record)
-    sure = expit(level[chosen] / length_of(record) + np.asarray(regions.log_odds(values)))
+    values, sure = learnt(stored)
+    regions = regions_of(stored.record)
     low, high = np.percentile(values, _SHOWN)
     margin = max(_BEYOND * (high - low), 1e-6)
     bins = np.linspace(low - margin, high + margin, _NUM_BINS + 1)
@@ -42,6 +40,14 @@ def densities(stored: Stored) -> Figure:
         panel.legend(fontsize=8, frameon=False)
     panels[1].set_xlabel("intensity (HU, or the image's own unit)")
     return figure
+
+
+def learnt(stored: Stored) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """The values of the voxels that the appearances learnt from, and the probability of each to be inside."""
+    chosen = _learnt_from(stored)
+    values, record = stored.ct.data[chosen].astype(np.float32), stored.record
+    log_odds = stored.level.data[chosen] / length_of(record) + np.asarray(regions_of(record).log_odds(values))
+    return values, expit(log_odds)
 
 
 def _learnt_from(stored: Stored) -> Bool[np.ndarray, "x y z"]:

@@ -1,83 +1,110 @@
-"""`report.html`: one file that opens offline, with the verdict, the measurements and the pictures."""
+"""`report.html`: one file that opens offline, with the verdict, slices to scroll, the surface and all numbers."""
 
 import base64
+import hashlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+from plotly.offline import get_plotlyjs
 
-from logishape.cochlea.measurements import QUANTITIES
 from logishape.cochlea.pipeline import Outcome
-from logishape.cochlea.verdict import HEADLINES
+from logishape.cochlea.verdict import HEADLINES, caveat_of
 from logishape.io import atomic_file
-from logishape.report.montage import montage
-from logishape.report.stored import read_stored
+from logishape.report.charts import charts_of
+from logishape.report.montage import draw_contours, montage
+from logishape.report.planes import Plane
+from logishape.report.rows import measurement_rows, parameter_rows
+from logishape.report.scene import scene_of, views_of
+from logishape.report.still import still
+from logishape.report.stored import Stored, read_stored
 
-UNITS = {"mm": "mm", "mm3": "mm³", "1": "", "degree": "°", "Hz": "Hz"}
-_PAGE = """{% macro rows(is_main) %}{% for name, m in r.measurements.items() %}
-{% if quantities[name].is_main == is_main %}<tr><td>{{ quantities[name].words }}</td>
-<td>{{ '%.2f' % m.value }} {{ units[m.unit] }}</td>
-<td>{% if m.lower is not none %}{{ '%.2f' % m.lower }} to {{ '%.2f' % m.upper }}{% endif %}</td></tr>
-{% endif %}{% endfor %}{% endmacro %}<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Cochlea, {{ r.side }} ear</title><style>
-:root { color-scheme: light dark; --line: #8884; --bad: #c62828; --check: #e69100; --good: #2e7d32; }
-body { font: 16px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.5rem; margin: .2rem 0; } h2 { font-size: 1.1rem; margin: 1.4rem 0 .4rem; }
-.verdict { border-left: .4rem solid var(--good); padding: .3rem .8rem; }
-.check { border-color: var(--check); } .bad { border-color: var(--bad); }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: right; padding: .25rem .5rem; }
-th:first-child, td:first-child { text-align: left; } tr + tr { border-top: 1px solid var(--line); }
-img { width: 100%; height: auto; background: black; }
-.small { font-size: .85rem; opacity: .8; word-break: break-word; }
-@media print { body { font-size: 11px; } }
-</style></head><body>
-<h1>Cochlea, {{ r.side }} ear</h1>
-<div class="verdict{{ {'good': '', 'check': ' check'}.get(r.verdict, ' bad') }}"><strong>{{ headline }}</strong>
-{% for flag in r.flags %}<br>{{ flag.message }}{% endfor %}{% for note in r.notes %}<br>{{ note }}{% endfor %}</div>
-<h2>Pictures</h2>
-<img alt="Six planes of the CT with contours of the segmentation, the fitted shape and its uncertainty"
- src="data:image/png;base64,{{ picture }}">
-<h2>Measurements</h2>
-<table><tr><th></th><th>value</th><th>90 % interval</th></tr>
-<tr><td>Segmented volume</td><td>{{ '%.1f' % r.segmented_volume_mm3 }} mm³</td><td></td></tr>
-{{ rows(true) }}</table>
-<details><summary>Lengths, insertion angles, frequencies and the axis</summary>
-<table><tr><th></th><th>value</th><th>90 % interval</th></tr>{{ rows(false) }}</table></details>
-<p class="small">{{ caveat }}</p>
-<h2>Parameters of the shape</h2>
-<table><tr><th></th><th>value</th><th>SD</th></tr>
-{% for name, p in r.parameters.items() %}<tr><td>{{ name }}</td><td>{{ '%.3f' % p.value }}</td>
-<td>{{ '%.3f' % p.sd if p.sd is not none else '' }}</td></tr>{% endfor %}</table>
-<h2>Provenance</h2>
-<p class="small">{{ r.appearance.lumen }}-filled lumen at {{ '%.0f' % r.appearance.lumen_value }}, dense bone at
-{{ '%.0f' % r.appearance.bone_value }}. Fit: {{ r.status }}, {{ r.fit.steps }} steps; reference lengths
-{{ r.reference_lengths_mm.fit }} mm (shape) and {{ r.reference_lengths_mm.labels }} mm (labels).
-{% for note in r.provenance.input.notes %}{{ note }} {% endfor %}
-Input {{ r.provenance.input.format }}, SHA-256 {{ r.provenance.input.sha256 }}; seed {{ r.options.seed }};
-{{ r.provenance.software }} {{ r.provenance.version }}; {{ r.provenance.time }}.
-<strong>{{ r.provenance.statement }}</strong></p>
-</body></html>
-"""
+NAME = "report.html"
+_FOLDER = Path(__file__).parent / "template"
+_SCRIPTS = ("arrays", "volume", "contours", "paint", "view", "controls", "viewer", "surface", "main")
 
 
 def write_page(folder: Path, outcome: Outcome) -> None:
-    """Writes `report.html` into a folder of results."""
-    with atomic_file(folder / "report.html") as temporary:
-        temporary.write_text(page(folder, outcome), encoding="utf-8")
+    """Writes `report.html` into a folder of results that was just written."""
+    write_stored_page(folder, read_stored(folder, outcome.result.labels))
 
 
-def page(folder: Path, outcome: Outcome) -> str:
-    """The page of one ear, pictures included."""
-    figure = montage(read_stored(folder, outcome.result.labels))
-    template = Environment(autoescape=True, trim_blocks=True).from_string(_PAGE)
-    words = {"headline": HEADLINES[outcome.result.verdict], "quantities": QUANTITIES, "units": UNITS}
-    return template.render(r=outcome.record, caveat=outcome.result.caveat, picture=_as_png(figure), **words)
+def write_stored_page(folder: Path, stored: Stored) -> None:
+    """Writes `report.html` of a result into a folder."""
+    with atomic_file(folder / NAME) as temporary:
+        temporary.write_text(page(stored), encoding="utf-8")
 
 
-def _as_png(figure: Any) -> str:
-    """A figure as base64 PNG, the same bytes for the same figure."""
+def page(stored: Stored) -> str:
+    """The page of one ear; the same text for the same stored result."""
+    record, blur = stored.record, stored.record["posterior"]["blur"]
+    style, script = (_joined(("page",), "css"), _joined(_SCRIPTS, "js"))
+    plotly = get_plotlyjs().replace("</script", "<\\/script")
+    has_band = record["posterior"]["kind"] is not None
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, undefined=StrictUndefined
+    )
+    return (
+        environment.get_template("page.html")
+        .render(
+            record=record,
+            headline=HEADLINES[record["verdict"]],
+            caveat=caveat_of(blur["point_spread_mm"] if blur else None),
+            key=measurement_rows(record, is_main=True),
+            others=measurement_rows(record, is_main=False),
+            parameters=parameter_rows(record),
+            has_population=record["population"] is not None,
+            band_words=", with 90 % bands." if has_band else ".",
+            charts=charts_of(stored),
+            pictures=pictures_of(stored),
+            policy=_policy(plotly, script),
+            style=Markup(style),
+            script=Markup(script),
+            plotly=Markup(plotly),
+            scene=Markup(
+                json.dumps(scene_of(stored), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+            ),
+        )
+        .lstrip()
+    )
+
+
+def pictures_of(stored: Stored) -> dict[str, str]:
+    """The pictures that need no script, as addresses that hold them."""
+    view = next(one for one in views_of(stored) if one["name"] == "basal")
+    middle, right, up = (np.array(view[name]) for name in ("middle", "right", "up"))
+    basal = Plane("", middle, right, up, view["half"])
+    small = Figure(figsize=(4, 4 * basal.half[1] / basal.half[0]), facecolor="black")
+    panel: Any = small.add_axes((0, 0, 1, 1))
+    draw_contours(panel, basal, stored)
+    return {
+        "montage": as_address(montage(stored)),
+        "surface": as_address(still(stored)),
+        "thumbnail": as_address(small),
+    }
+
+
+def as_address(figure: Figure, dpi: int = 110) -> str:
+    """A figure as a `data:` address, the same for the same figure."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, facecolor=figure.get_facecolor(), metadata={"Software": None})
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    figure.savefig(buffer, format="webp", dpi=dpi, facecolor=figure.get_facecolor(), pil_kwargs={"quality": 85})
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _joined(names: tuple[str, ...], ending: str) -> str:
+    return "\n".join((_FOLDER / f"{name}.{ending}").read_text(encoding="utf-8") for name in names)
+
+
+def _policy(*scripts: str) -> str:
+    """What the browser may do: run these scripts and show what the page holds; no request to anywhere."""
+    digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode("ascii") for one in scripts)
+    allowed = " ".join(f"'sha256-{one}'" for one in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )

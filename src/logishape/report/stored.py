@@ -10,6 +10,7 @@ import numpy as np
 from logishape.cochlea.coloured import ColouredSurface
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels
+from logishape.cochlea.lumen import GAIN_RANGE, LARGEST_OFFSET
 from logishape.cochlea.pipeline import MAPS
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
@@ -39,6 +40,12 @@ class Stored:
     def spiral(self) -> Frame:
         """The frame of the fitted spiral: z is the modiolar axis, angles begin at x; a left ear's mirrors."""
         return frame_of(self.record["pose"]["spiral"])
+
+    @property
+    def is_hu(self) -> bool:
+        """Whether the CT's values are Hounsfield units, as far as lumen and bone tell."""
+        gain, offset = self.record["appearance"]["gain"], self.record["appearance"]["offset"]
+        return GAIN_RANGE[0] <= gain <= GAIN_RANGE[1] and abs(offset) <= LARGEST_OFFSET
 
 
 def frame_of(plain: dict[str, Any]) -> Frame:

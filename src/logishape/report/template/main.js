@@ -1,0 +1,17 @@
+// The page comes alive where the browser can; else its still pictures stay.
+
+async function start() {
+  const scene = JSON.parse(document.getElementById("scene").textContent);
+  const root = document.documentElement;
+  if (canUnpack()) {
+    await startViewer(scene);
+    root.classList.add("has-views");
+    await startSurface(scene.surface, () => root.classList.add("has-surface"));
+  }
+  root.dataset.state = "ready";
+}
+
+start().catch((error) => {
+  document.documentElement.dataset.state = "failed";
+  throw error;
+});
