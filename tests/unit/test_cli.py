@@ -90,6 +90,7 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
         (["figure", "--help"], ("overlay", "evolution", "--out")),
+        (["report", "--help"], ("OUT", "report.html")),
         (["reproduce", "--help"], ("--data", "--only", "--quick", "robustness")),
         (["--version"], (ls.__version__,)),
         ([], ("Usage",)),

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from logishape.cli import cochlea, demo, evaluate, figure, phantom, reproduce, train_distance
+from logishape.cli import cochlea, demo, evaluate, figure, phantom, report, reproduce, train_distance
 from logishape.cli.terminal import sentence_of
 
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -24,6 +24,7 @@ app.command("demo")(demo.command)
 app.command("phantom")(phantom.command)
 app.command("evaluate")(evaluate.command)
 app.command("figure")(figure.command)
+app.command("report")(report.command)
 app.command("train-distance")(train_distance.command)
 app.command("reproduce")(reproduce.command)
 

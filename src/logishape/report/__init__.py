@@ -6,6 +6,7 @@ from logishape.report.evolution import evolution
 from logishape.report.figures import KINDS, figure, find_results, save, write_figures
 from logishape.report.montage import montage
 from logishape.report.page import write_page
+from logishape.report.rebuild import every_result, rebuild_page
 from logishape.report.stored import Stored, read_stored
 from logishape.report.uncertainty import uncertainty
 
@@ -14,11 +15,13 @@ __all__ = [
     "Stored",
     "densities",
     "effects",
+    "every_result",
     "evolution",
     "figure",
     "find_results",
     "montage",
     "read_stored",
+    "rebuild_page",
     "save",
     "uncertainty",
     "write_figures",

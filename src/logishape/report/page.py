@@ -31,13 +31,13 @@ _SCRIPTS = ("arrays", "volume", "contours", "paint", "view", "controls", "viewer
 
 def write_page(folder: Path, outcome: Outcome) -> None:
     """Writes `report.html` into a folder of results that was just written."""
-    write_stored_page(folder, read_stored(folder, outcome.result.labels))
+    write_text(folder, page(read_stored(folder, outcome.result.labels)))
 
 
-def write_stored_page(folder: Path, stored: Stored) -> None:
-    """Writes `report.html` of a result into a folder."""
+def write_text(folder: Path, text: str) -> None:
+    """Puts a page into a folder as `report.html`, whole or not at all."""
     with atomic_file(folder / NAME) as temporary:
-        temporary.write_text(page(stored), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def page(stored: Stored) -> str:
