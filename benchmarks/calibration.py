@@ -49,9 +49,8 @@ def settings(case: int) -> dict[str, Any]:
 
 def study(case: int, where: str) -> dict[str, Any]:
     """One phantom made and segmented: truth, estimates without and with correction, and how often they hold."""
-    import jax
-
     from logishape.cochlea import PhantomOptions, SegmentOptions, make_phantom, segment
+    from logishape.cochlea.draws import draw_cochleae
     from logishape.cochlea.measurements import QUANTITIES, measured_rows
     from logishape.cochlea.segment import plain_posterior
     from logishape.core.errors import InputError
@@ -71,17 +70,19 @@ def study(case: int, where: str) -> dict[str, Any]:
     truth = np.r_[pose_in(found.cochlea.frame, ear), ear.theta[6:]]
     estimates = {}
     posteriors = {"plain": plain_posterior(found.found, found.options), "corrected": found.posterior}
+    misfits = {"plain": None, "corrected": None if found.matched is None else found.matched.misfit}
     for name, posterior in posteriors.items():
         if posterior is None:
             continue
-        draws = posterior.sample(jax.random.key(case), NUM_DRAWS)
-        rows = measured_rows(found.cochlea, np.concatenate([posterior.mean[None], draws]))
+        draws = draw_cochleae(found.cochlea, posterior, misfits[name], case, NUM_DRAWS)
+        (best,) = measured_rows(found.cochlea, posterior.mean[None])
+        rows = measured_rows(found.cochlea, draws)
         estimates[name] = {
             "theta": posterior.mean.tolist(),
             "sd": posterior.sd.tolist(),
-            "parameters": np.quantile(draws, QUANTILES, axis=0).T.tolist(),
-            "measured": rows[0].tolist(),
-            "measurements": np.quantile(rows[1:], QUANTILES, axis=0).T.tolist(),
+            "parameters": np.quantile(draws.theta, QUANTILES, axis=0).T.tolist(),
+            "measured": best.tolist(),
+            "measurements": np.quantile(rows, QUANTILES, axis=0).T.tolist(),
         }
     return {
         "case": case,
@@ -94,6 +95,7 @@ def study(case: int, where: str) -> dict[str, Any]:
         "truth": truth.tolist(),
         "true_measurements": measured_rows(ear.cochlea, ear.theta[None])[0].tolist(),
         "blur_mm": None if found.matched is None else found.matched.blur_mm,
+        "sections_sd_mm": None if found.matched is None else found.matched.misfit.sd_mm,
         "estimates": estimates,
         "kinds": kinds(found),
         "labels": reliability(phantom, found),

@@ -86,12 +86,13 @@ def duct_table(form: Form, share: float) -> Float[jax.Array, "2 n"]:
     return jnp.stack([angle, jnp.concatenate([jnp.zeros(1), jnp.cumsum(steps)])])
 
 
-def in_rows(function: Any, cochlea: Cochlea, thetas: Float[AnyArray, "s p"]) -> Float[np.ndarray, "s ..."]:
-    """What a compiled function of some rows of parameters gives for any number of them, in double precision."""
-    padded = np.pad(thetas, ((0, -len(thetas) % ROWS), (0, 0)), mode="edge").reshape(-1, ROWS, thetas.shape[1])
+def in_rows(function: Any, cochlea: Cochlea, *columns: Float[AnyArray, "s ..."]) -> Float[np.ndarray, "s ..."]:
+    """What a compiled function of some rows gives for any number of them, in double precision."""
+    size = len(columns[0])
+    rows = np.minimum(np.arange(size + -size % ROWS), size - 1).reshape(-1, ROWS)
     with double_precision():
-        found = [np.asarray(function(cochlea, jnp.asarray(part))) for part in padded]
-    return np.concatenate(found)[: len(thetas)]
+        found = [np.asarray(function(cochlea, *(jnp.asarray(one[part]) for one in columns))) for part in rows]
+    return np.concatenate(found)[:size]
 
 
 def _tables(cochlea: Cochlea, rows: np.ndarray, along: Along) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Labels on the CT's own voxels: probabilities are evaluated there, never resampled."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ from scipy import ndimage
 from scipy.special import expit
 
 from logishape.appearance import Regions
+from logishape.cochlea.draws import Draws
 from logishape.cochlea.evaluation import PIECE, level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.shape import Cochlea
@@ -18,9 +20,8 @@ from logishape.core.arrays import AnyArray, double_precision
 from logishape.core.errors import InputError
 from logishape.core.observation import Observation
 from logishape.core.volume import Volume
-from logishape.inference.model import Model, State
-from logishape.posterior.labels import mean_label_probability
 
+NEAR_MM, _ENOUGH = 0.3, 32  # of the surface, and draws: where and how the spread of the level is read
 REACH = 1.2  # mm beyond the surface, and at least six reference lengths: farther out no intensity has a say
 
 
@@ -86,7 +87,7 @@ class Painter:
         return max(REACH, 6 * self.label_length)
 
 
-def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray | None) -> Labels:
+def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: Draws | None) -> Labels:
     """The maps of one cochlea; `draws` of the shape's posterior give the marginal one."""
     block, index = _voxels_near(volume, painter, theta)
     shape = tuple(s.stop - s.start for s in block)
@@ -100,11 +101,12 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: np.ndarray
     observation = Observation.from_arrays(world, values)
     probability = np.zeros(shape, np.float32)
     # The level is known here already: what is left of p(Z = 1 | I) is a sum in log odds.
-    probability[rows] = expit(levels / painter.label_length + _log_odds(painter.regions, observation))
+    log_odds = _log_odds(painter.regions, observation)
+    probability[rows] = expit(levels / painter.label_length + log_odds)
     marginal = probability
     if draws is not None:
         marginal = np.zeros(shape, np.float32)
-        marginal[rows] = _probability(painter, observation, draws)
+        marginal[rows] = _mean_probability(painter, world, log_odds, draws)
     inside = np.zeros(shape, bool)
     inside[rows] = levels > 0
     return Labels(
@@ -174,14 +176,23 @@ def _rho(regions: Regions, values: Float[AnyArray, " n"]) -> jax.Array:
     return regions.log_odds(values)
 
 
-def _probability(painter: Painter, observation: Observation, draws: np.ndarray) -> np.ndarray:
-    """The mean label over draws, in pieces of one size so that every image uses the same program."""
-    model = Model(painter.cochlea, painter.cochlea.prior(), painter.label_length)
-    state = State(draws[0], painter.regions)
-    pieces = []
-    for first in range(0, observation.num_voxels, PIECE):
-        rows = slice(first, first + PIECE)
-        piece = Observation(observation.points[rows], observation.intensities[rows], observation.weights[rows])
-        found = mean_label_probability(model, piece.padded(PIECE), state, draws)
-        pieces.append(found[: piece.num_voxels])
-    return np.concatenate(pieces)
+def _mean_probability(painter: Painter, world: np.ndarray, log_odds: np.ndarray, draws: Draws) -> np.ndarray:
+    """The mean label over draws: of level and sections alone, what the intensities say is the same for all.
+
+    The label length l is how far labels leave the *fitted* shape, whose own error is part of it: a logistic variable
+    of scale l has the variance pi^2 l^2 / 3. Of the draws, which have that error, labels leave each by less:
+    l'^2 = l^2 - 3 v / pi^2, v the variance of the level over draws near the surface; at least a half of l.
+    """
+    near = world[np.abs(level_at(painter.cochlea, draws.theta.mean(axis=0), world)) < NEAR_MM]
+    some = [level_at(painter.cochlea.with_sections(powers), theta, near) for theta, powers in _some(draws)]
+    variance = float(np.mean(np.var(some, axis=0))) if len(near) else 0.0
+    length = np.sqrt(max(painter.label_length**2 - 3 * variance / np.pi**2, painter.label_length**2 / 4))
+    total = np.zeros(len(world))
+    for theta, powers in zip(*draws, strict=True):
+        total += expit(level_at(painter.cochlea.with_sections(powers), theta, world) / length + log_odds)
+    return total / len(draws.theta)
+
+
+def _some(draws: Draws) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    """The first draws, enough to know a variance."""
+    return zip(draws.theta[:_ENOUGH], draws.powers[:_ENOUGH], strict=True)

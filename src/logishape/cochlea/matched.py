@@ -7,11 +7,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from logishape.cochlea.evaluation import level_at
+from logishape.cochlea.misfit import Misfit, find_misfit
 from logishape.cochlea.options import SegmentOptions
-from logishape.cochlea.render import Rendering, render
+from logishape.cochlea.render import Scene, render
 from logishape.cochlea.search import NEAR, Found, refine
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
+from logishape.cochlea.view import most_alike
 from logishape.core.lattice import lattice_index
 from logishape.core.observation import Observation
 from logishape.inference.model import Model, State
@@ -20,15 +22,19 @@ from logishape.posterior.correlation import correlation_on_lattice, host_scores
 from logishape.posterior.sandwich import score_covariance
 from logishape.shapes import FirstOrder
 
-NUM_MATCHES = 3  # bias is below a fifth of an SD after two
+NUM_MATCHES = 2
+_SLOWEST = 0.7  # share of a step that the next one has, at most
 
 
 class Matched(NamedTuple):
-    """The parameters, how far the plain fit was from them, and the point spread (SD, mm) that explains the image."""
+    """The parameters, how far the plain fit was from them, the point spread (SD, mm) that explains the image, and how
+    far the sections stray from the model's.
+    """
 
     theta: Float[np.ndarray, " p"]
     bias: Float[np.ndarray, " p"]
     blur_mm: float
+    misfit: Misfit
 
 
 def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> Matched | None:
@@ -36,27 +42,37 @@ def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> M
 
     The crop is rendered for the parameters at hand and fitted in the same way. A fit without bias would return them,
     drawn towards the prior by A^-1 P0 (m - theta); what it returns beside that is bias, and is taken off. Repeated,
-    because the rendering follows the parameters.
+    because the rendering follows the parameters; it begins where renderings resemble the crop most, and what is left
+    of steps that shrink alike is extrapolated.
     """
     prior, A_inverse = found.model.prior, np.asarray(posterior.covariance)
     mean, P0 = np.asarray(prior.mean), np.asarray(prior.precision)
-    beyond, theta, blur_mm = is_beyond(found.crop.points), found.theta, 0.0
+    beyond, (theta, blur_mm) = is_beyond(found.crop.points), most_alike(found)
+    sd, steps = np.sqrt(np.diag(A_inverse)), []
     for _ in range(NUM_MATCHES):
-        seen = _rendered(found, theta, beyond)
+        seen = render(Scene(found.crop, _levels(found, theta), beyond), blur_mm)
         crop = dataclasses.replace(found.crop, intensities=seen.image.astype(np.float32))
         again, _ = refine(found.model, crop, found.intensities, theta, options)
         if not again.status.is_usable:
             return None
         bias = np.asarray(again.state.theta) - theta - A_inverse @ (P0 @ (mean - theta))
+        steps.append((found.theta - bias - theta) / sd)
         theta, blur_mm = np.clip(found.theta - bias, prior.lower, prior.upper), seen.blur_mm
-    return Matched(theta, found.theta - theta, blur_mm)
+    theta = np.clip(theta + sd * _what_is_left(*steps[-2:]), prior.lower, prior.upper)
+    return Matched(theta, found.theta - theta, blur_mm, find_misfit(found, theta, blur_mm))
+
+
+def _what_is_left(before: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The sum of the steps to come if each is the same share of the one before (Aitken)."""
+    share = np.clip(before @ last / max(before @ before, 1e-12), 0, _SLOWEST)
+    return last * share / (1 - share)
 
 
 def matched_posterior(found: Found, posterior: ShapePosterior, matched: Matched, evidence: float) -> ShapePosterior:
-    """The posterior about the matched parameters: A^-1 (w^2 B + P0) A^-1, w what a voxel counts for in the fit.
+    """The posterior about the matched parameters: A^-1 (w^2 B + P0) A^-1 + R S R', w what a voxel counts for.
 
-    B is the covariance of the score, summed over neighbours as far as noise and misfit are correlated in the image
-    (`score_covariance`); so it holds what the noise and, as far as it shows, the model's own error do to the fit.
+    B is the covariance of the score, summed over neighbours as far as noise is correlated in the image
+    (`score_covariance`): what the noise does to the fit. R S R' is what sections do that stray (`Misfit`).
     """
     shape, crop = found.model.shape, found.crop
     assert isinstance(shape, Cochlea)
@@ -70,6 +86,8 @@ def matched_posterior(found: Found, posterior: ShapePosterior, matched: Matched,
     B = evidence**2 * B / np.outer(widths, widths)
     A_inverse = np.asarray(posterior.covariance)
     covariance = A_inverse @ (B + np.asarray(model.prior.precision)) @ A_inverse
+    moved = matched.misfit.response * matched.misfit.mode_sd
+    covariance += moved @ moved.T
     symmetric = (covariance + covariance.T) / 2
     return dataclasses.replace(
         posterior, mean=matched.theta, centre=matched.theta, covariance=symmetric, kind="sandwich"
@@ -78,13 +96,11 @@ def matched_posterior(found: Found, posterior: ShapePosterior, matched: Matched,
 
 def near_voxels(found: Found) -> Bool[np.ndarray, " n"]:
     """Which voxels of the crop the refined fit could see."""
-    shape, crop = found.model.shape, found.crop
-    assert isinstance(shape, Cochlea)
-    levels = level_at(shape.by_level(), found.theta, crop.points)
-    return crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
+    crop = found.crop
+    return crop.is_covered & ~is_beyond(crop.points) & (np.abs(_levels(found, found.theta)) < NEAR)
 
 
-def _rendered(found: Found, theta: np.ndarray, beyond: np.ndarray) -> Rendering:
+def _levels(found: Found, theta: np.ndarray) -> np.ndarray:
     shape = found.model.shape
     assert isinstance(shape, Cochlea)
-    return render(found.crop, level_at(shape.by_level(), theta, found.crop.points), beyond)
+    return level_at(shape.by_level(), theta, found.crop.points)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logishape.cochlea.curves import NUM_COLUMNS, Curves, curves_of, trace
+from logishape.cochlea.draws import Draws, as_draws
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.insertion import duct_table, greenwood, in_rows
 from logishape.cochlea.sections import Form, log_radius
@@ -78,13 +79,15 @@ class Measurement:
     unit: Unit
 
 
-def measure(cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"] | None) -> dict[str, Measurement]:
+def measure(
+    cochlea: Cochlea, theta: np.ndarray, draws: Draws | Float[np.ndarray, "s p"] | None
+) -> dict[str, Measurement]:
     """All measurements by name, in the order of `QUANTITIES`: the first of what `measure_all` gives."""
     return measure_all(cochlea, theta, draws)[0]
 
 
 def measure_all(
-    cochlea: Cochlea, theta: np.ndarray, draws: Float[np.ndarray, "s p"] | None
+    cochlea: Cochlea, theta: np.ndarray, draws: Draws | Float[np.ndarray, "s p"] | None
 ) -> tuple[dict[str, Measurement], Curves]:
     """All measurements by name, in the order of `QUANTITIES`, and the curves along the duct.
 
@@ -93,8 +96,9 @@ def measure_all(
     ends before an angle or a depth, its end stands for it. The axis is a direction in the world (RAS). The volume is
     that of the fitted shape, as far as the cut to the vestibule does not matter.
     """
-    best = np.asarray(theta)[None]
-    every = best if draws is None else np.concatenate([best, draws])
+    every = as_draws(cochlea, np.asarray(theta)[None])
+    if draws is not None:
+        every = Draws(*map(np.concatenate, zip(every, as_draws(cochlea, draws), strict=True)))
     rows, traced = _rows(cochlea, every)
     levels = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
     found = {}
@@ -105,20 +109,20 @@ def measure_all(
     return found, curves_of(traced, totals, levels)
 
 
-def measured_rows(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
-    """All quantities for each row of parameters, a column each in the order of `QUANTITIES`."""
-    return _rows(cochlea, thetas)[0]
+def measured_rows(cochlea: Cochlea, draws: Draws | Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
+    """All quantities for each draw or row of parameters, a column each in the order of `QUANTITIES`."""
+    return _rows(cochlea, as_draws(cochlea, draws))[0]
 
 
 def plain_rows(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, "s k"]:
     """The same without the last, the volume, which takes longer than all others."""
-    return in_rows(_measure, cochlea, thetas)[:, :-NUM_COLUMNS]
+    return in_rows(_measure, cochlea, *as_draws(cochlea, thetas))[:, :-NUM_COLUMNS]
 
 
-def _rows(cochlea: Cochlea, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All quantities for each row of parameters, and what the curves need."""
-    rows = in_rows(_measure, cochlea, thetas)
-    return np.column_stack([rows[:, :-NUM_COLUMNS], volumes(cochlea, thetas)]), rows[:, -NUM_COLUMNS:]
+def _rows(cochlea: Cochlea, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """All quantities for each draw, and what the curves need."""
+    rows = in_rows(_measure, cochlea, *draws)
+    return np.column_stack([rows[:, :-NUM_COLUMNS], volumes(cochlea, draws)]), rows[:, -NUM_COLUMNS:]
 
 
 def table_of(measurements: Mapping[str, Measurement]) -> str:
@@ -132,29 +136,33 @@ def table_of(measurements: Mapping[str, Measurement]) -> str:
     return text.getvalue()
 
 
-def volumes(cochlea: Cochlea, thetas: Float[np.ndarray, "s p"]) -> Float[np.ndarray, " s"]:
-    """Volume (mm^3) of the shape for each row of parameters: cells of 0.25 mm, those on the surface counted in part.
+def volumes(cochlea: Cochlea, draws: Draws) -> Float[np.ndarray, " s"]:
+    """Volume (mm^3) of the shape for each draw: cells of 0.25 mm, those on the surface counted in part.
 
     The pose is left out: a volume does not depend on it. Only cells near the first shape's surface are looked at
     again for the others.
     """
-    pose, own = thetas[0][:6], thetas.copy()
-    own[:, :6] = pose
-    lower, upper = cochlea.duct.extent(thetas[0][6:])
+    own = draws.theta.copy()
+    own[:, :6] = own[0, :6]
+    lower, upper = cochlea.duct.extent(own[0, 6:])
     axes = [np.arange(a - 0.5, b + 0.5, _GRID_MM) for a, b in zip(lower, upper, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     points = np.asarray(cochlea.to_world(own[0], points))
-    first = level_at(cochlea, own[0], points)
+    first = level_at(cochlea.with_sections(draws.powers[0]), own[0], points)
     is_near = np.abs(first) < _NEAR_MM
     whole = np.count_nonzero(first >= _NEAR_MM)
     near = points[is_near]
-    shares = [np.clip(level_at(cochlea, theta, near) / _GRID_MM + 0.5, 0, 1).sum() for theta in own]
+    drawn = zip(draws.powers, own, strict=True)
+    levels = (level_at(cochlea.with_sections(powers), theta, near) for powers, theta in drawn)
+    shares = [np.clip(one / _GRID_MM + 0.5, 0, 1).sum() for one in levels]
     return (whole + np.array(shares)) * _GRID_MM**3
 
 
 @eqx.filter_jit
-def _measure(cochlea: Cochlea, thetas: Float[AnyArray, "s p"]) -> Float[Array, "s k"]:
-    return jax.vmap(lambda theta: _measure_one(cochlea, theta))(thetas)
+def _measure(
+    cochlea: Cochlea, thetas: Float[AnyArray, "s p"], powers: Float[AnyArray, "s 5 degree"]
+) -> Float[Array, "s k"]:
+    return jax.vmap(lambda theta, own: _measure_one(cochlea.with_sections(own), theta))(thetas, powers)
 
 
 def _measure_one(cochlea: Cochlea, theta: Float[AnyArray, " p"]) -> Float[Array, " k"]:

@@ -7,8 +7,11 @@ from jaxtyping import Bool, Float
 from scipy import ndimage
 
 from logishape.cochlea.reformat import SHAPE, SPACING, Crop
+from logishape.core.arrays import AnyArray
 
+EDGE_MM = 0.05  # so far outside the true border the image has its half value (benchmarks/edges.py)
 BLURS_MM = np.arange(0.05, 0.66, 0.06)  # standard deviations of the point spread that are tried
+_NEARBY_MM = np.array([-0.06, -0.02, 0.02, 0.06])
 _NEAR_MM = 1.0  # from the surface: where the image tells how blurred it is
 _LOCAL_MM, _LOCAL_REACH_MM = (
     1.0,
@@ -20,35 +23,29 @@ _ROBUST = 2.0  # residuals beyond so many of their scale count less
 
 
 class Rendering(NamedTuple):
-    """The image of a shape, the point spread (SD, mm) that explains the crop best, and what is left of the crop."""
+    """The image of a shape, the point spread (SD, mm) that explains the crop best, and what is left of the crop.
+
+    lumen: its value; bone: its value at each voxel, before the point spread.
+    """
 
     image: Float[np.ndarray, " n"]
     blur_mm: float
     residual: float  # scale of the difference near the surface
+    lumen: float
+    bone: Float[np.ndarray, " n"]
 
 
-def render(crop: Crop, levels: Float[np.ndarray, " n"], beyond: Bool[np.ndarray, " n"]) -> Rendering:
-    """The crop's best rendering of a shape with these levels (mm) at its voxels.
+class Scene:
+    """A shape with these levels (mm) at the crop's voxels: what stays the same for all point spreads.
 
-    Lumen of one value inside; outside bone whose brightness varies slowly from place to place, as the image has it;
-    `beyond` the cut the image itself. All of it seen through a Gaussian point spread, the voxel's own included.
+    Lumen of one value inside and over `EDGE_MM` more; outside bone whose brightness varies slowly from place to
+    place, as the image has it; `beyond` the cut the image itself.
     """
-    scene = _Scene(crop, np.asarray(levels, float), beyond)
-    tried = [_through(scene, float(blur)) for blur in BLURS_MM]
-    scales = np.array([one.residual for one in tried])
-    best = int(np.argmin(scales))
-    if not 0 < best < len(scales) - 1:
-        return tried[best]
-    before, at, after = scales[best - 1 : best + 2]
-    step = 0.5 * (before - after) / max(before - 2 * at + after, 1e-9)
-    return _through(scene, float(BLURS_MM[best] + step * (BLURS_MM[1] - BLURS_MM[0])))
 
-
-class _Scene:
-    """What stays the same for all point spreads."""
-
-    def __init__(self, crop: Crop, levels: np.ndarray, beyond: np.ndarray):
-        share = np.clip(levels / SPACING + 0.5, 0, 1)
+    def __init__(self, crop: Crop, levels: Float[AnyArray, " n"], beyond: Bool[np.ndarray, " n"]):
+        levels = np.asarray(levels, float)
+        self.levels, self.beyond = levels, beyond
+        share = np.clip((levels + EDGE_MM) / SPACING + 0.5, 0, 1)
         self.inside, self.outside = np.where(beyond, 0.0, share), np.where(beyond, 0.0, 1 - share)
         seen = crop.is_covered
         self.image = np.where(seen, crop.intensities, np.median(crop.intensities[seen])).astype(float)
@@ -57,23 +54,39 @@ class _Scene:
         self.is_local = (np.abs(levels) < _LOCAL_REACH_MM) & ~beyond & seen
 
 
-def _through(scene: _Scene, blur_mm: float) -> Rendering:
+def render(scene: Scene, near_mm: float | None = None) -> Rendering:
+    """The crop's best rendering of a scene: seen through a Gaussian point spread, the voxel's own included.
+
+    Of all of them, or of those near one that was found before.
+    """
+    blurs = BLURS_MM if near_mm is None else np.maximum(near_mm + _NEARBY_MM, BLURS_MM[0] / 2)
+    tried = [_through(scene, float(blur)) for blur in blurs]
+    scales = np.array([one.residual for one in tried])
+    best = int(np.argmin(scales))
+    if not 0 < best < len(scales) - 1:
+        return tried[best]
+    before, at, after = scales[best - 1 : best + 2]
+    step = 0.5 * (before - after) / max(before - 2 * at + after, 1e-9)
+    return _through(scene, float(blurs[best] + step * (blurs[1] - blurs[0])))
+
+
+def _through(scene: Scene, blur_mm: float) -> Rendering:
     """The rendering through one point spread: values of lumen and bone by robust least squares, in turns."""
-    inside, outside, elsewhere = (_smooth(part, blur_mm) for part in (scene.inside, scene.outside, scene.elsewhere))
+    inside, outside, elsewhere = (smooth(part, blur_mm) for part in (scene.inside, scene.outside, scene.elsewhere))
     near, goal = scene.is_near, (scene.image - elsewhere)[scene.is_near]
     brightness, weights = np.ones(len(scene.image)), np.ones(int(near.sum()))
-    image, scale = scene.image, 1.0
-    weight_of_place = _smooth(np.where(scene.is_local, outside**2, 0.0), _LOCAL_MM)
+    image, scale, lumen, value = scene.image, 1.0, 0.0, np.zeros(0)
+    weight_of_place = smooth(np.where(scene.is_local, outside**2, 0.0), _LOCAL_MM)
     for k in range(1 + _NUM_LOCAL):
-        bone = _smooth(scene.outside * brightness, blur_mm)
+        bone = smooth(scene.outside * brightness, blur_mm)
         columns = np.stack([inside[near], bone[near]], axis=1)
         (lumen, level), weights, scale = _robust(columns, goal, weights)
-        image = lumen * inside + level * bone + elsewhere
+        image, value = lumen * inside + level * bone + elsewhere, level * brightness
         if k < _NUM_LOCAL:
             left = np.where(scene.is_local, (scene.image - image) * outside, 0.0)
-            brightness += _smooth(left, _LOCAL_MM) / np.maximum(weight_of_place, 0.02) / level
+            brightness = brightness + smooth(left, _LOCAL_MM) / np.maximum(weight_of_place, 0.02) / level
             brightness = np.clip(brightness, *_BRIGHTNESS)
-    return Rendering(image, blur_mm, scale)
+    return Rendering(image, blur_mm, scale, float(lumen), value)
 
 
 def _robust(columns: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -88,6 +101,7 @@ def _robust(columns: np.ndarray, goal: np.ndarray, weights: np.ndarray) -> tuple
     return values, weights, scale
 
 
-def _smooth(values: np.ndarray, sd_mm: float) -> np.ndarray:
+def smooth(values: Float[np.ndarray, " n"], sd_mm: float) -> Float[np.ndarray, " n"]:
+    """Values of the crop seen through a Gaussian point spread."""
     grid = ndimage.gaussian_filter(values.reshape(SHAPE), sd_mm / SPACING, mode="nearest", truncate=3)
     return np.asarray(grid).ravel()

@@ -4,10 +4,10 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from logishape.cochlea.coloured import ColouredSurface, coloured
 from logishape.cochlea.curves import Curves
+from logishape.cochlea.draws import Draws
 from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import Intensities
@@ -32,7 +32,7 @@ class CaseResult:
     cochlea: the shape in the world, `theta` its parameters. posterior: of them, None if there is none.
     matched: what was taken off the fit's parameters for blur, None where that was not asked for or could not be done.
     found: the fit, what it saw, and what each start reached. cut: the frame of the cut to the vestibule.
-    draws: of the posterior, within its box.
+    draws: of the posterior, within its box; with a misfit, each with sections of its own.
     labels: maps on the CT's own grid (`labels.on_grid("segmentation")`). flags: what speaks against the result.
     signs: the numbers behind them.
     curves: frequency and length by angle, the spiral's frame and centreline. population: mean and SD of parameters
@@ -46,7 +46,7 @@ class CaseResult:
     posterior: ShapePosterior | None
     matched: Matched | None
     cut: Frame | None
-    draws: Float[np.ndarray, "s p"] | None
+    draws: Draws | None
     labels: Labels
     measurements: dict[str, Measurement]
     curves: Curves
@@ -94,8 +94,8 @@ class CaseResult:
         """The same with angle, frequency and, where there is a posterior, standard deviation at each vertex."""
         mesh = self.surface(edge_length)
         sure = None
-        if self.posterior is not None:
-            sure = surface_sd(self.cochlea, self.theta, self.posterior, mesh.vertices)
+        if self.draws is not None:
+            sure = surface_sd(self.cochlea, self.theta, self.draws, mesh.vertices)
         return coloured(mesh, self.curves, sure)
 
     def record(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class CaseResult:
     def _parameters(self) -> dict[str, Any]:
         sds = self.posterior.sd if self.posterior is not None else np.full(self.theta.size, np.nan)
         levels = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
-        ends = None if self.draws is None else np.quantile(self.draws, levels, axis=0).T.tolist()
+        ends = None if self.draws is None else np.quantile(self.draws.theta, levels, axis=0).T.tolist()
         found = {}
         for k, name in enumerate(self.cochlea.parameter_names):
             within = dict(zip(("median", "lower", "upper"), (None,) * 3 if ends is None else ends[k], strict=True))
@@ -168,7 +168,11 @@ class CaseResult:
         if self.matched is None:
             return None
         bias = dict(zip(self.cochlea.parameter_names, map(float, self.matched.bias), strict=True))
-        return {"point_spread_mm": self.matched.blur_mm, "taken_off": bias}
+        return {
+            "point_spread_mm": self.matched.blur_mm,
+            "sections_sd_mm": self.matched.misfit.sd_mm,
+            "taken_off": bias,
+        }
 
     def _appearance(self) -> dict[str, Any]:
         seen = self.intensities

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.checks import check_ct, check_field, check_spacing
+from logishape.cochlea.draws import Draws, draw_cochleae
 from logishape.cochlea.duct import OF_THE_FIT
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
-from logishape.cochlea.matched import match, matched_posterior
+from logishape.cochlea.matched import Matched, match, matched_posterior
 from logishape.cochlea.measurements import measure_all
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
@@ -96,7 +96,7 @@ def segment(
     if matched is not None and posterior is not None:
         posterior = matched_posterior(found, posterior, matched, options.evidence)
     theta = found.theta if matched is None else matched.theta
-    draws = None if posterior is None else _draws(posterior, setting.options)
+    draws = None if posterior is None else _draws(cochlea, posterior, matched, setting.options)
     setting.progress("labels")
     painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
     labels = paint(volume, painter, theta, draws)
@@ -282,5 +282,6 @@ def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | N
         return None
 
 
-def _draws(posterior: ShapePosterior, options: SegmentOptions) -> np.ndarray:
-    return posterior.sample(jax.random.key(options.seed), options.num_draws)
+def _draws(cochlea: Cochlea, posterior: ShapePosterior, matched: Matched | None, options: SegmentOptions) -> Draws:
+    misfit = None if matched is None else matched.misfit
+    return draw_cochleae(cochlea, posterior, misfit, options.seed, options.num_draws)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,6 +102,10 @@ class Cochlea(AbstractShapeWithDerivatives):
         if isinstance(self.posed.shape, Duct):
             return self
         return Cochlea(self.frame, self.duct.free, self.calibration)
+
+    def with_sections(self, powers: Float[AnyArray, "5 degree"]) -> "Cochlea":
+        """The same cochlea with another section table (`SectionTable.powers`); it needs no other program."""
+        return eqx.tree_at(lambda one: one.duct.calibration.table.powers, self, powers)
 
     def form(self, theta: Float[AnyArray, " p"]) -> Form:
         """The spiral and its sections with these parameters, in double precision where that is switched on."""

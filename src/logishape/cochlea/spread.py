@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from logishape.cochlea.draws import Draws
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.measurements import QUANTITIES, plain_rows
 from logishape.cochlea.shape import Cochlea
 from logishape.core.arrays import AnyArray
-from logishape.posterior import ShapePosterior
 
 _STEP_MM = 0.05  # of the level's gradient in space
 
@@ -31,21 +31,17 @@ def spread(
 
 
 def surface_sd(
-    cochlea: Cochlea, theta: Float[AnyArray, " p"], posterior: ShapePosterior, vertices: Float[AnyArray, "v 3"]
+    cochlea: Cochlea, theta: Float[AnyArray, " p"], draws: Draws, vertices: Float[AnyArray, "v 3"]
 ) -> Float[np.ndarray, " v"]:
     """How sure the surface is at points on it: the standard deviation (mm) of where it lies along its normal.
 
-    That of the level over the posterior, divided by the level's gradient in space.
+    That of the level over the draws, divided by the level's gradient in space.
     """
     points = np.asarray(vertices, float)
-
-    def levels(rows: np.ndarray) -> np.ndarray:
-        return np.stack([level_at(cochlea, row, points) for row in rows]).astype(float)
-
-    _, sd = spread(levels, np.asarray(theta, float), np.asarray(posterior.covariance))
+    levels = [level_at(cochlea.with_sections(powers), row, points) for row, powers in zip(*draws, strict=True)]
     steps = _STEP_MM * np.eye(3)
     slopes = [level_at(cochlea, theta, points + s) - level_at(cochlea, theta, points - s) for s in steps]
-    return sd / np.maximum(np.linalg.norm(slopes, axis=0) / (2 * _STEP_MM), 0.1)
+    return np.std(levels, axis=0) / np.maximum(np.linalg.norm(slopes, axis=0) / (2 * _STEP_MM), 0.1)
 
 
 def population_of(cochlea: Cochlea) -> dict[str, tuple[float, float]] | None:
