@@ -11,8 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1[ \t]*$", flags=re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"\$`([^`]+)`\$")  # the way that GitHub reads as an equation too
+WORD = re.compile(r"<mi>(?:log|cos|sin|exp)</mi>(?!<mo[^>]*>&#x00028;)")  # log x, but log(x)
 ROOM = re.compile(r"^::: logishape\.(\w+)$", flags=re.MULTILINE)
 DOOR = "\n\n::: {path}\n    options:\n      show_root_heading: true\n      show_root_toc_entry: true\n"
+CELL = re.compile(r"<td>[^<]*</td>")  # in which a number keeps its sign of per cent and its error
+TEST = re.compile(r"(?<=<code>)tests/[\w/.]+::\w+(?=</code>)")  # long names, which may break at their joints
 KINDS = {".py": "python", ".toml": "toml", ".yml": "yaml", ".json": "json"}
 
 
@@ -39,7 +42,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     page.equations = []
 
     def keep(latex: str, display: str) -> str:
-        page.equations.append(import_module("latex2mathml.converter").convert(latex, display=display))
+        equation = import_module("latex2mathml.converter").convert(latex, display=display)
+        page.equations.append(WORD.sub(r'\g<0><mspace width="0.17em" />', equation))
         return f"EQUATION{len(page.equations) - 1}MARK"
 
     def change(text: str) -> str:
@@ -56,13 +60,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Equations in place of their marks; wide ones scroll by themselves."""
+    """Equations in place of their marks; wide ones scroll by themselves. Names of tests may break, numbers not."""
 
     def put(found: re.Match[str]) -> str:
         equation = page.equations[int(found["block"] or found["inline"])]
         return f'<div class="equation">{equation}</div>' if found["block"] else equation
 
-    return re.sub(r"<p>EQUATION(?P<block>\d+)MARK</p>|EQUATION(?P<inline>\d+)MARK", put, html)
+    html = re.sub(r"<p>EQUATION(?P<block>\d+)MARK</p>|EQUATION(?P<inline>\d+)MARK", put, html)
+    html = CELL.sub(lambda found: re.sub(r" (?=[%±])|(?<=±) ", "\u00a0", found[0]), html)
+    return TEST.sub(lambda found: re.sub(r"(::|[/_])", r"\1<wbr>", found[0]), html)
 
 
 def outside(path: str) -> list[str]:
