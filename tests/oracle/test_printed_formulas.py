@@ -1,19 +1,22 @@
 """The paper's shape step as it is printed, written anew in NumPy: what is wrong with it, and that ours is not."""
 
+import equinox as eqx
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
 import logishape as ls
 from logishape.core.arrays import double_precision
-from logishape.posterior import information
+from logishape.posterior import information as eager_information
 from tests.problems import ellipse_case
+
+information, level_and_jacobian = eqx.filter_jit(eager_information), eqx.filter_jit(ls.level_and_jacobian)
 
 
 def linearised(case, theta):
     """V and its derivatives D (voxels by parameters), and the posterior labels u, at these parameters."""
     with double_precision():
-        level, jacobian = ls.level_and_jacobian(case.model.shape, theta, case.observation.points)
+        level, jacobian = level_and_jacobian(case.model.shape, theta, case.observation.points)
     V, D = (np.asarray(array, float) / case.model.reference_length for array in (level, jacobian))
     return V, D, expit(V + np.asarray(case.start.regions.log_odds(case.observation.intensities), float))
 
