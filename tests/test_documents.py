@@ -51,7 +51,8 @@ def test_snippets_run_in_order(path, capsys):
     namespace: dict = {}
     for snippet in snippets(path):
         exec(compile(snippet, str(path), "exec"), namespace)
-    assert namespace["fit"].status is ls.Status.CONVERGED
+    if any("ls.fit(" in snippet or "ls.cochlea.segment(" in snippet for snippet in snippets(path)):
+        assert namespace["fit"].status is ls.Status.CONVERGED
     assert capsys.readouterr().out
 
 

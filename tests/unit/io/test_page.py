@@ -1,4 +1,4 @@
-"""The pages on files: their examples run, and what they name exists."""
+"""The pages on files and coordinates: their examples run, and what they name exists."""
 
 import doctest
 import re
@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "files.md"
 
 
-@pytest.mark.parametrize("name", ["files.md", "formats.md"])
+@pytest.mark.parametrize("name", ["files.md", "formats.md", "coordinates.md"])
 def test_examples_run(tmp_path, monkeypatch, name):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     text = "".join(re.findall(r"^```pycon\n(.*?)^```", (DOCS / name).read_text(), flags=re.MULTILINE | re.DOTALL))
