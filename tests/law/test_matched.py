@@ -15,9 +15,9 @@ pytestmark = pytest.mark.slow
 SIZES = ("A", "B", "duct_length_organ_of_corti")
 
 
-def segmented(side: str):
-    options = PhantomOptions(lumen="fluid", side=side, spacing_mm=0.3, size_mm=20, point_spread_mm=0.35, noise_hu=80)
-    phantom = make_phantom(options, 5)
+def segmented(side: str, misfit: float = 0):
+    scan = {"lumen": "fluid", "spacing_mm": 0.3, "size_mm": 20, "point_spread_mm": 0.35, "noise_hu": 80}
+    phantom = make_phantom(PhantomOptions(side=side, misfit=misfit, **scan), 5)
     return phantom, segment(phantom.volume, phantom.ear.frame, options=SegmentOptions())
 
 
@@ -33,7 +33,7 @@ def test_sizes_are_nearer_the_truth_and_their_intervals_wider(right):
     for name in SIZES:
         before, after = (abs(one[name].value - truth[name].value) for one in (plain, found.measurements))
         assert after < 0.6 * before, name
-    assert found.matched.blur_mm == pytest.approx(0.35, abs=0.06)
+    assert found.matched.blur_mm == pytest.approx(0.36, abs=0.05)  # 0.35 and the voxel's own 0.09
     assert found.posterior.kind == "sandwich"
 
 
@@ -48,6 +48,15 @@ def test_the_record_says_what_was_taken_off(right):
         [values[name] + off[name] for name in found.cochlea.parameter_names], found.found.theta, atol=1e-6
     )
     assert "point spread" in found.caveat
+
+
+def test_sections_that_stray_are_seen_and_counted(right):
+    _, other = segmented("right", misfit=2)
+    _, own = right
+    assert own.matched.misfit.sd_mm < 0.08 < other.matched.misfit.sd_mm
+    for name in ("A", "volume"):
+        widths = [one.measurements[name].upper - one.measurements[name].lower for one in (own, other)]
+        assert widths[0] < widths[1], name
 
 
 def test_a_mirrored_ear_gives_mirrored_results(right):

@@ -9,7 +9,7 @@ from logishape.cochlea.search import Found
 from logishape.cochlea.straying import NUM_MODES, UNIT_SD
 from logishape.cochlea.view import View, view
 
-SDS_MM = np.array([0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3])
+SDS_MM = np.arange(0.01, 0.305, 0.01)
 NUM_STEPS = 1  # of Gauss and Newton, after which the SD is read
 
 
@@ -32,12 +32,12 @@ def find_misfit(found: Found, theta: Float[np.ndarray, " p"], blur_mm: float) ->
     """How far the sections stray, by the evidence of the image about a fit that is free of what blur does to it.
 
     The image is rendered at the parameters with about this point spread; parameters and deviations w ~ N(0, sd^2)
-    explain the difference to first order, the noise being correlated as the residuals are. sd is the one of `SDS_MM`
-    with the highest evidence, after `NUM_STEPS` of Gauss and Newton. The response is (J' J + P0)^-1 J' J_w of the
-    first view.
+    explain the difference to first order, the noise being correlated as the residuals are. sd is the root of its mean
+    square, any one of `SDS_MM` being as likely before, after `NUM_STEPS` of Gauss and Newton. The response is
+    (J' J + P0)^-1 J' J_w of the first view.
     """
     p, prior = len(theta), found.model.prior
-    state, sd, response = np.concatenate([theta, np.zeros(NUM_MODES)]), SDS_MM[0], None
+    state, sd, response = np.concatenate([theta, np.zeros(NUM_MODES)]), 0.0, None
     mean = np.concatenate([np.asarray(prior.mean), np.zeros(NUM_MODES)])
     for k in range(NUM_STEPS + 1):
         seen = view(found, state, blur_mm)
@@ -45,13 +45,14 @@ def find_misfit(found: Found, theta: Float[np.ndarray, " p"], blur_mm: float) ->
         if response is None:
             own = seen.information[:p, :p] + np.asarray(prior.precision)
             response = np.linalg.solve(own, seen.information[:p, p:])
-        sd = SDS_MM[int(np.argmax([_evidence(seen, state, mean, _precision(found, one)) for one in SDS_MM]))]
+        evidence = np.array([_evidence(seen, state, mean, _precision(found, one)) for one in SDS_MM])
+        sd = float(np.sqrt(np.average(np.square(SDS_MM), weights=np.exp(evidence - evidence.max()))))
         if k < NUM_STEPS:
             P = _precision(found, sd)
             state = state + np.linalg.solve(seen.information + P, seen.score + P @ (mean - state))
             state[:p] = np.clip(state[:p], prior.lower, prior.upper)
     assert response is not None
-    return Misfit(float(sd), response)
+    return Misfit(sd, response)
 
 
 def _precision(found: Found, sd_mm: float) -> np.ndarray:
