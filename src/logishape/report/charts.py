@@ -45,6 +45,7 @@ def length_chart(curves: dict[str, Any]) -> Markup:
     chart = Chart(linear(angle, 90), scale, ("angle, degrees", "length, mm"), "Length by angle")
     _draw_curve(chart, angle, corti, "one")
     _draw_curve(chart, angle, wall, "two")
+    chart.key([("one", "organ of Corti"), ("two", "lateral wall")])
     return chart.svg()
 
 
@@ -53,7 +54,12 @@ def trace_chart(log_joint: list[float]) -> Markup:
     rise = np.array(log_joint) - log_joint[-1]
     steps = np.arange(len(rise))
     upward = linear(np.r_[rise, 0.0])
-    chart = Chart(linear(steps, max(1, len(rise) // 8)), upward, ("steps", "nats"), "Log joint")
+    chart = Chart(
+        linear(steps, max(1, len(rise) // 8)),
+        upward,
+        ("steps", "log joint from its end, nats"),
+        "Log joint along the fit",
+    )
     chart.line(steps, rise, "one")
     chart.dots(steps, rise, "one")
     return chart.svg()
@@ -70,12 +76,16 @@ def histogram_chart(stored: Stored) -> Markup:
         count = np.histogram(values, edges, weights=weight)[0]
         height = count / (max(weight.sum(), 1e-9) * np.diff(edges))
         found.append((height, np.exp(np.asarray(region.log_prob(middles), float))))
-    most = max(max(height.max(), density.max()) for height, density in found)
-    unit = "intensity, HU" if stored.is_hu else "intensity"
-    chart = Chart(linear(edges), linear([0.0, 1.05 * most]), (unit, "density"), "Intensities inside and outside")
+    # One bar of values that a scanner cut off must not flatten all others.
+    most = 1.15 * max(max(np.sort(height)[-2], density.max()) for height, density in found)
+    labels = ("intensity, HU", "density, 1/HU") if stored.is_hu else ("intensity", "density")
+    chart = Chart(linear(edges), linear([0.0, most]), labels, "Intensities inside and outside")
     for (height, density), kind in zip(found, ("one", "two"), strict=True):
-        chart.steps(edges, height, kind)
+        chart.steps(edges, np.minimum(height, most), kind)
         chart.line(middles, density, kind)
+        for k in np.flatnonzero(height > most):
+            chart.beyond(edges[k + 1], f"\u2191 to {height[k]:.2g}")
+    chart.key([("one", "inside"), ("two", "outside")])
     return chart.svg()
 
 
