@@ -13,7 +13,7 @@ from logishape.report.stored import Stored
 
 _FREQUENCIES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)  # Hz, of the axis
 _NUM_BINS = 80
-_STRIP = 150, 16
+_STRIP, _DOT = (150, 16), 3.5
 
 
 def charts_of(stored: Stored) -> dict[str, Markup | None]:
@@ -126,13 +126,13 @@ def _cell(value: float, left: float, top: float, size: int) -> str:
 
 
 def strip(median: float, ends: tuple[float, float] | None, mean: float, sd: float) -> Markup:
-    """A median and interval on the scale of a population: its mean in the middle, three SDs to either side."""
+    """A median and interval on the scale of a population: mean in the middle, at most three SDs to either side."""
     if not sd > 0:
         return Markup()
     width, height = _STRIP
 
     def place(value: float) -> float:
-        return width * (0.5 + float(np.clip((value - mean) / sd, -3, 3)) / 6)
+        return width / 2 + (width / 2 - _DOT) * float(np.clip((value - mean) / sd, -3, 3)) / 3
 
     middle = height / 2
     parts = [
@@ -141,7 +141,7 @@ def strip(median: float, ends: tuple[float, float] | None, mean: float, sd: floa
     ]
     if ends is not None:
         parts.append(f'<path class="interval" d="M{place(ends[0]):.1f} {middle}H{place(ends[1]):.1f}"/>')
-    parts.append(f'<circle class="median" cx="{place(median):.1f}" cy="{middle}" r="3.5"/>')
+    parts.append(f'<circle class="median" cx="{place(median):.1f}" cy="{middle}" r="{_DOT}"/>')
     words = f"{short(round((median - mean) / sd, 1))} SD from the population's mean"
     return Markup(
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{words}">'

@@ -1,4 +1,4 @@
-"""The six planes that pictures and the page show, all through one point: on the axis, at the height of the basal turn."""
+"""The six planes of the pictures and the page, all through one point: on the axis, as high as the basal turn."""
 
 from typing import NamedTuple
 

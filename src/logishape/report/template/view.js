@@ -136,15 +136,21 @@ function drawCrosshair(view, context, thin) {
 function drawScale(view, context, thin) {
   const { width, height } = view.canvas;
   const length = (2 / (2 * view.spec.half[0])) * width, left = 0.03 * width, bottom = 0.965 * height;
-  context.strokeStyle = context.fillStyle = "white";
-  context.lineWidth = 2 * thin;
-  context.beginPath();
-  context.moveTo(left, bottom);
-  context.lineTo(left + length, bottom);
-  context.stroke();
+  const words = ["2 mm", left + length / 2, bottom - 5 * thin];
   context.font = `${11 * thin}px system-ui, sans-serif`;
   context.textAlign = "center";
-  context.fillText("2 mm", left + length / 2, bottom - 5 * thin);
+  context.lineJoin = "round";
+  context.fillStyle = "white";
+  for (const [colour, wider] of [["black", 2 * thin], ["white", 0]]) { // its dark edge shows it on bright bone
+    context.strokeStyle = colour;
+    context.lineWidth = 2 * thin + wider;
+    context.beginPath();
+    context.moveTo(left, bottom);
+    context.lineTo(left + length, bottom);
+    context.stroke();
+    if (wider > 0) context.strokeText(...words);
+    else context.fillText(...words);
+  }
 }
 
 // The crosshair moved within the plane, as far as the picture goes.
