@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
@@ -16,7 +16,6 @@ LINE, AXIS = "#e02020", "#2ca02c"
 _WORDS = "#7a7a7a"  # can be read on white and on the page's dark
 _LIGHT = np.array([0.36, 0.51, 0.78])
 _AXIS_MM = (-2.0, 6.0)
-_APART_MM = 1.0  # between labels, as they are seen
 _OUTLINE = [withStroke(linewidth=1.8, foreground="black")]
 _EDGED = [withStroke(linewidth=2.4, foreground="white")]
 
@@ -47,22 +46,27 @@ def still(stored: Stored) -> Figure:
     return figure
 
 
-def draw_surface(panel: Any, stored: Stored, sight: Sight) -> None:
-    """The surface coloured by angle, its centreline with a mark every 90 degrees, and the modiolar axis."""
+def draw_surface(
+    panel: Any, stored: Stored, sight: Sight, ramp: str | Colormap = "viridis", apart_mm: float = 1.0
+) -> None:
+    """The surface coloured by angle, its centreline with a mark every 90 degrees, and the modiolar axis.
+
+    Marks are named that are seen so far apart.
+    """
     surface, spiral = stored.surface, stored.spiral
-    shades = np.asarray(_colours(stored).to_rgba(surface.angle_degrees[surface.faces].mean(axis=1)))
+    shades = np.asarray(_colours(stored, ramp).to_rgba(surface.angle_degrees[surface.faces].mean(axis=1)))
     is_turned = (spiral.side == "left") != (np.linalg.det(sight.turn) < 0)  # a left ear's frame mirrors
     faces = surface.faces[:, ::-1] if is_turned else surface.faces
     _draw_faces(panel, _seen(stored, surface.vertices, sight), faces, shades)
     _draw_axis(panel, stored, sight)
-    _draw_line(panel, stored, sight)
+    _draw_line(panel, stored, sight, apart_mm)
     panel.set_aspect("equal")
     panel.set_axis_off()
 
 
-def _colours(stored: Stored) -> ScalarMappable:
+def _colours(stored: Stored, ramp: str | Colormap = "viridis") -> ScalarMappable:
     angle = stored.surface.angle_degrees
-    return ScalarMappable(Normalize(angle.min(), angle.max()), "viridis")
+    return ScalarMappable(Normalize(angle.min(), angle.max()), ramp)
 
 
 def _seen(stored: Stored, points: Any, sight: Sight) -> Float[np.ndarray, "n 3"]:
@@ -92,7 +96,7 @@ def _draw_axis(panel: Any, stored: Stored, sight: Sight) -> None:
     panel.plot(along[:, 0], along[:, 1], color=AXIS, lw=1.6, ls="--", marker=".")
 
 
-def _draw_line(panel: Any, stored: Stored, sight: Sight) -> None:
+def _draw_line(panel: Any, stored: Stored, sight: Sight, apart_mm: float) -> None:
     """The centreline with a mark every 90 degrees, and its angle where there is room for it."""
     line, named = stored.record["centreline"], []
     angles, centres = np.array(line["angle_degrees"]), _seen(stored, line["points_ras_mm"], sight)
@@ -100,7 +104,7 @@ def _draw_line(panel: Any, stored: Stored, sight: Sight) -> None:
     for degrees in np.arange(0, angles[-1], 90):
         place = np.array([np.interp(degrees, angles, one) for one in centres.T[:2]])
         panel.plot(place[0], place[1], ".", color=LINE, ms=6)
-        if all(np.hypot(*(place - other)) > _APART_MM for other in named):
+        if all(np.hypot(*(place - other)) > apart_mm for other in named):
             named.append(place)
             panel.annotate(
                 f"{degrees:.0f}°",
