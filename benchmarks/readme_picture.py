@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 from engine import report
-from matplotlib import colormaps
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from logishape.report import Stored, read_stored
@@ -31,11 +29,6 @@ def sight() -> Sight:
     return Sight("", np.stack([np.cross(up, towards), up, towards]))
 
 
-def bright() -> ListedColormap:
-    """Colours that stand out from black."""
-    return ListedColormap(colormaps["viridis"](np.linspace(0.25, 1, 256)))
-
-
 def picture(stored: Stored) -> Figure:
     """Planes and surface in one row."""
     figure = Figure(figsize=(13, 3.2), facecolor="black")
@@ -46,7 +39,7 @@ def picture(stored: Stored) -> Figure:
         panel.set_title(WORDS[view.name], color="white", fontsize=11, pad=3)
         left += width + 0.002
     panel = figure.add_axes((left, 0.02, 1 - left, 0.88))
-    draw_surface(panel, stored, sight(), bright(), apart_mm=1.9)
+    draw_surface(panel, stored, sight(), apart_mm=1.9)
     panel.margins(0.02)
     figure.text((1 + left) / 2, 0.935, "fitted surface, by angle", color="white", fontsize=11, ha="center")
     figure.legend(

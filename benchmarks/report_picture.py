@@ -15,7 +15,7 @@ from engine import report
 from PIL import Image, ImageOps
 from playwright.sync_api import sync_playwright
 
-WIDTH, MARGIN = 1280, 12
+WIDTH, MARGIN = 1280, 4
 NUM_BITS = 6  # of each colour: a smaller file, and nobody sees it
 
 

@@ -4,17 +4,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.colors import Colormap, ListedColormap
 from skimage.transform import resize
 
 from logishape.core.volume import Volume
 from logishape.report.facts import window_of
 from logishape.report.packed import pack
+from logishape.report.still import ANGLES
 from logishape.report.stored import Stored
 from logishape.report.views import HALF_MM, REACH_MM, View, start_of, views_of
 
 MOST_VOXELS = 1_000_000  # finer CTs are shown on a coarser grid, so that a page stays below 8 MB
 LEVEL_STEP_MM = 0.01
-RAMPS = {"probability": "viridis", "uncertainty": "magma", "angle_degrees": "viridis", "frequency_hz": "plasma"}
+RAMPS = {  # maps lie on the CT; the dark end of others would be lost on a dark page
+    "probability": colormaps["viridis"],
+    "uncertainty": colormaps["magma"],
+    "angle_degrees": ANGLES,
+    "frequency_hz": ListedColormap(colormaps["plasma"](np.linspace(0.15, 1, 256))),
+}
 
 
 def scene_of(stored: Stored) -> dict[str, Any]:
@@ -27,7 +34,7 @@ def scene_of(stored: Stored) -> dict[str, Any]:
         "volumes": _volumes(stored),
         "views": [_as_plain(view) for view in views_of(stored)],
         "start": start_of(stored).tolist(),
-        "ramps": {name: _ramp(map_name) for name, map_name in RAMPS.items()},
+        "ramps": {name: _plain_ramp(colours) for name, colours in RAMPS.items()},
         "surface": _surface(stored),
     }
 
@@ -86,9 +93,9 @@ def _as_plain(view: View) -> dict[str, Any]:
     }
 
 
-def _ramp(name: str, count: int = 17) -> list[list[int]]:
+def _plain_ramp(colours: Colormap, count: int = 17) -> list[list[int]]:
     """Colours from 0 to 1, red, green and blue from 0 to 255."""
-    return np.rint(255 * colormaps[name](np.linspace(0, 1, count))[:, :3]).astype(int).tolist()
+    return np.rint(255 * colours(np.linspace(0, 1, count))[:, :3]).astype(int).tolist()
 
 
 def _surface(stored: Stored) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from logishape.report.stored import Stored
 
+ANGLES = ListedColormap(colormaps["viridis"](np.linspace(0.2, 1, 256)))  # its dark end is lost on a dark page
 LINE, AXIS = "#e02020", "#2ca02c"
 _WORDS = "#7a7a7a"  # can be read on white and on the page's dark
 _LIGHT = np.array([0.36, 0.51, 0.78])
@@ -46,15 +48,13 @@ def still(stored: Stored) -> Figure:
     return figure
 
 
-def draw_surface(
-    panel: Any, stored: Stored, sight: Sight, ramp: str | Colormap = "viridis", apart_mm: float = 1.0
-) -> None:
+def draw_surface(panel: Any, stored: Stored, sight: Sight, apart_mm: float = 1.0) -> None:
     """The surface coloured by angle, its centreline with a mark every 90 degrees, and the modiolar axis.
 
     Marks are named that are seen so far apart.
     """
     surface, spiral = stored.surface, stored.spiral
-    shades = np.asarray(_colours(stored, ramp).to_rgba(surface.angle_degrees[surface.faces].mean(axis=1)))
+    shades = np.asarray(_colours(stored).to_rgba(surface.angle_degrees[surface.faces].mean(axis=1)))
     is_turned = (spiral.side == "left") != (np.linalg.det(sight.turn) < 0)  # a left ear's frame mirrors
     faces = surface.faces[:, ::-1] if is_turned else surface.faces
     _draw_faces(panel, _seen(stored, surface.vertices, sight), faces, shades)
@@ -64,9 +64,9 @@ def draw_surface(
     panel.set_axis_off()
 
 
-def _colours(stored: Stored, ramp: str | Colormap = "viridis") -> ScalarMappable:
+def _colours(stored: Stored) -> ScalarMappable:
     angle = stored.surface.angle_degrees
-    return ScalarMappable(Normalize(angle.min(), angle.max()), ramp)
+    return ScalarMappable(Normalize(angle.min(), angle.max()), ANGLES)
 
 
 def _seen(stored: Stored, points: Any, sight: Sight) -> Float[np.ndarray, "n 3"]:

@@ -1,13 +1,13 @@
 // How the surface is turned without a mouse: buttons for views, keys for steps.
 
 const TURN_DEGREES = 15, FARTHER = 1.15;
-const AWAY_MM = 13.5, WIDE = 1.25; // a place so many times as wide as high shows all from there
+const AWAY_MM = 14.5, WIDE = 1.25; // a place so many times as wide as high shows all from there
 const TURNS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 // Where plotly's camera stands: at the apex, at the side, or oblique, between both. In a narrow place it steps back.
 function cameraOf(surface, name, place) {
   const [x, y, z] = surface.axes, factor = Math.max(1, (WIDE * place.clientHeight) / Math.max(place.clientWidth, 1));
-  const mixes = { apex: [0, -0.01, 1], side: [0, -1, 0.1], oblique: [0.3, -0.6, 0.75] };
+  const mixes = { apex: [0, -0.01, 1], side: [0, -1, 0.1], oblique: [0.34, -0.7, 0.87] };
   const distance = (AWAY_MM / (2 * SPACE_MM)) * factor; // in sides of the cube of space that plotly shows
   const eye = mixes[name].reduce((sum, one, k) => along(sum, one * distance, [x, y, z][k]), [0, 0, 0]);
   const up = name === "apex" ? y : z;
