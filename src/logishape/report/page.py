@@ -56,7 +56,7 @@ def page(stored: Stored) -> str:
     record, blur = stored.record, stored.record["posterior"]["blur"]
     style, script = (_joined(("page",), "css"), _joined(_SCRIPTS, "js"))
     plotly = get_plotlyjs().replace("</script", "<\\/script")
-    has_band = record["posterior"]["kind"] is not None
+    has_intervals = record["posterior"]["kind"] is not None
     environment = Environment(
         loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, undefined=StrictUndefined
     )
@@ -69,8 +69,9 @@ def page(stored: Stored) -> str:
             key=measurement_rows(record, is_main=True),
             others=measurement_rows(record, is_main=False),
             parameters=parameter_rows(record),
+            has_intervals=has_intervals,
             has_population=record["population"] is not None,
-            band_words=", with 90\u00a0% bands." if has_band else ".",
+            band_words=", with 90\u00a0% bands." if has_intervals else ".",
             charts=charts_of(stored),
             pictures=pictures_of(stored),
             policy=_policy(plotly, script),

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from logishape.cochlea.surroundings import MIDDLE
-from logishape.report.facts import pose_of
+from logishape.report.facts import centreline_of, pose_of, spiral_of
 from logishape.report.planes import Plane
 from logishape.report.stored import Stored
 
@@ -33,8 +33,9 @@ class View(NamedTuple):
 def views_of(stored: Stored) -> tuple[View, ...]:
     """Three planes of the patient, seen as radiologists do, and three of the fitted spiral."""
     right, front, up = np.eye(3)
-    x, y, z = np.asarray(stored.spiral.axes)
-    note = ", mirrored" if stored.spiral.side == "left" else ""
+    spiral = spiral_of(stored.record)
+    x, y, z = np.asarray(spiral.axes)
+    note = ", mirrored" if spiral.side == "left" else ""
     start = start_of(stored)
     rows = (
         ("axial", "Axial", (-right, front, up), ("R", "L", "A", "P"), ("feet", "head")),
@@ -52,9 +53,9 @@ def views_of(stored: Stored) -> tuple[View, ...]:
 
 def start_of(stored: Stored) -> Float[np.ndarray, " 3"]:
     """The point that all six go through, where the page's crosshair begins."""
-    line = stored.record["centreline"]
-    points, angles = np.array(line["points_ras_mm"]), np.array(line["angle_degrees"])
-    axis, origin = np.asarray(stored.spiral.axes)[2], np.asarray(stored.spiral.origin)
+    angles, points = centreline_of(stored.record)
+    spiral = spiral_of(stored.record)
+    axis, origin = np.asarray(spiral.axes)[2], np.asarray(spiral.origin)
     is_basal = (angles >= _BASAL_TURN[0]) & (angles <= _BASAL_TURN[1])
     return origin + axis * np.mean((points[is_basal] - origin) @ axis)
 
