@@ -189,6 +189,7 @@ def test_another_calibration_is_refused(stored):
     [
         ("appearance", {"lumen_value": "much", "bone_value": 1}, "overlay"),
         ("pose", {"frame": None}, "uncertainty"),
+        ("centreline", {"angle_degrees": []}, "overlay"),
         ("fit", {"path": [[1.0]]}, "evolution"),
         ("fit", {}, "evolution"),
         ("options", None, "effects"),

@@ -13,7 +13,7 @@ from logishape.report.stored import Stored
 
 _FREQUENCIES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)  # Hz, of the axis
 _NUM_BINS = 80
-_STRIP = 150, 16
+_STRIP, _DOT = (150, 16), 3.5
 
 
 def charts_of(stored: Stored) -> dict[str, Markup | None]:
@@ -45,6 +45,7 @@ def length_chart(curves: dict[str, Any]) -> Markup:
     chart = Chart(linear(angle, 90), scale, ("angle, degrees", "length, mm"), "Length by angle")
     _draw_curve(chart, angle, corti, "one")
     _draw_curve(chart, angle, wall, "two")
+    chart.key([("one", "organ of Corti"), ("two", "lateral wall")])
     return chart.svg()
 
 
@@ -53,7 +54,12 @@ def trace_chart(log_joint: list[float]) -> Markup:
     rise = np.array(log_joint) - log_joint[-1]
     steps = np.arange(len(rise))
     upward = linear(np.r_[rise, 0.0])
-    chart = Chart(linear(steps, max(1, len(rise) // 8)), upward, ("steps", "nats"), "Log joint")
+    chart = Chart(
+        linear(steps, max(1, len(rise) // 8)),
+        upward,
+        ("steps", "log joint from its end, nats"),
+        "Log joint along the fit",
+    )
     chart.line(steps, rise, "one")
     chart.dots(steps, rise, "one")
     return chart.svg()
@@ -70,12 +76,16 @@ def histogram_chart(stored: Stored) -> Markup:
         count = np.histogram(values, edges, weights=weight)[0]
         height = count / (max(weight.sum(), 1e-9) * np.diff(edges))
         found.append((height, np.exp(np.asarray(region.log_prob(middles), float))))
-    most = max(max(height.max(), density.max()) for height, density in found)
-    unit = "intensity, HU" if stored.is_hu else "intensity"
-    chart = Chart(linear(edges), linear([0.0, 1.05 * most]), (unit, "density"), "Intensities inside and outside")
+    # One bar of values that a scanner cut off must not flatten all others.
+    most = 1.15 * max(max(np.sort(height)[-2], density.max()) for height, density in found)
+    labels = ("intensity, HU", "density, 1/HU") if stored.is_hu else ("intensity", "density")
+    chart = Chart(linear(edges), linear([0.0, most]), labels, "Intensities inside and outside")
     for (height, density), kind in zip(found, ("one", "two"), strict=True):
-        chart.steps(edges, height, kind)
+        chart.steps(edges, np.minimum(height, most), kind)
         chart.line(middles, density, kind)
+        for k in np.flatnonzero(height > most):
+            chart.beyond(edges[k + 1], f"\u2191 to {height[k]:.2g}")
+    chart.key([("one", "inside"), ("two", "outside")])
     return chart.svg()
 
 
@@ -116,13 +126,13 @@ def _cell(value: float, left: float, top: float, size: int) -> str:
 
 
 def strip(median: float, ends: tuple[float, float] | None, mean: float, sd: float) -> Markup:
-    """A median and interval on the scale of a population: its mean in the middle, three SDs to either side."""
+    """A median and interval on the scale of a population: mean in the middle, at most three SDs to either side."""
     if not sd > 0:
         return Markup()
     width, height = _STRIP
 
     def place(value: float) -> float:
-        return width * (0.5 + float(np.clip((value - mean) / sd, -3, 3)) / 6)
+        return width / 2 + (width / 2 - _DOT) * float(np.clip((value - mean) / sd, -3, 3)) / 3
 
     middle = height / 2
     parts = [
@@ -131,7 +141,7 @@ def strip(median: float, ends: tuple[float, float] | None, mean: float, sd: floa
     ]
     if ends is not None:
         parts.append(f'<path class="interval" d="M{place(ends[0]):.1f} {middle}H{place(ends[1]):.1f}"/>')
-    parts.append(f'<circle class="median" cx="{place(median):.1f}" cy="{middle}" r="3.5"/>')
+    parts.append(f'<circle class="median" cx="{place(median):.1f}" cy="{middle}" r="{_DOT}"/>')
     words = f"{short(round((median - mean) / sd, 1))} SD from the population's mean"
     return Markup(
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{words}">'

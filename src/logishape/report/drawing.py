@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
 
 WIDTH, HEIGHT = 520, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 10, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 12, 30, 46
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +75,21 @@ class Chart:
         """A histogram: heights between edges, from the bottom."""
         x, y = np.repeat(edges, 2), np.r_[self.upward.least, np.repeat(heights, 2), self.upward.least]
         self._parts.append(self._area(x, y, f"bar fill-{kind}"))
+
+    def beyond(self, x: float, words: str) -> None:
+        """Words beside a bar that goes on above the chart."""
+        left = float(self._places([x], [self.upward.most]).split(",")[0])
+        is_right = left > 0.8 * WIDTH
+        place = f'x="{left - 12 if is_right else left + 4:.1f}" text-anchor="{"end" if is_right else "start"}"'
+        self._parts.append(f'<text {place} y="{_TOP + 14}">{escape(words)}</text>')
+
+    def key(self, names: Sequence[tuple[str, str]]) -> None:
+        """What the colours mean, above the chart."""
+        left = float(_LEFT)
+        for kind, words in names:
+            self._parts.append(f'<rect class="fill-{kind}" x="{left:.0f}" y="{_TOP - 18}" width="18" height="8"/>')
+            self._parts.append(f'<text x="{left + 24:.0f}" y="{_TOP - 9}">{escape(words)}</text>')
+            left += 46 + 8.5 * len(words)  # wide enough for the larger letters of a small screen
 
     def svg(self) -> Markup:
         """The chart as text of the page."""

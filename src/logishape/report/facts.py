@@ -37,6 +37,19 @@ def pose_of(record: Record) -> Frame:
         return frame_of(record["pose"]["frame"])
 
 
+def spiral_of(record: Record) -> Frame:
+    """The frame of the fitted spiral."""
+    with _told("pose"):
+        return frame_of(record["pose"]["spiral"])
+
+
+def centreline_of(record: Record) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, "s 3"]]:
+    """Angles (degrees) and points (world mm) along the middle of the duct."""
+    with _told("centreline"):
+        line = record["centreline"]
+        return np.array(line["angle_degrees"], float), np.array(line["points_ras_mm"], float).reshape(-1, 3)
+
+
 def cut_of(record: Record) -> Frame | None:
     """The frame of the cut to the vestibule; None where there is no cut."""
     with _told("pose"):

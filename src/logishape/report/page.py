@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -18,15 +17,27 @@ from logishape.cochlea.verdict import HEADLINES, caveat_of
 from logishape.io import atomic_file
 from logishape.report.charts import charts_of
 from logishape.report.montage import draw_contours, montage
-from logishape.report.planes import Plane
 from logishape.report.rows import measurement_rows, parameter_rows
-from logishape.report.scene import scene_of, views_of
+from logishape.report.scene import scene_of
 from logishape.report.still import still
 from logishape.report.stored import Stored, read_stored
+from logishape.report.views import HALF_MM, views_of
 
 NAME = "report.html"
 _FOLDER = Path(__file__).parent / "template"
-_SCRIPTS = ("arrays", "volume", "contours", "paint", "view", "controls", "viewer", "surface", "main")
+_SCRIPTS = (
+    "arrays",
+    "volume",
+    "contours",
+    "paint",
+    "view",
+    "controls",
+    "viewer",
+    "marks",
+    "turns",
+    "surface",
+    "main",
+)
 
 
 def write_page(folder: Path, outcome: Outcome) -> None:
@@ -45,7 +56,7 @@ def page(stored: Stored) -> str:
     record, blur = stored.record, stored.record["posterior"]["blur"]
     style, script = (_joined(("page",), "css"), _joined(_SCRIPTS, "js"))
     plotly = get_plotlyjs().replace("</script", "<\\/script")
-    has_band = record["posterior"]["kind"] is not None
+    has_intervals = record["posterior"]["kind"] is not None
     environment = Environment(
         loader=FileSystemLoader(_FOLDER), autoescape=True, trim_blocks=True, undefined=StrictUndefined
     )
@@ -58,8 +69,9 @@ def page(stored: Stored) -> str:
             key=measurement_rows(record, is_main=True),
             others=measurement_rows(record, is_main=False),
             parameters=parameter_rows(record),
+            has_intervals=has_intervals,
             has_population=record["population"] is not None,
-            band_words=", with 90 % bands." if has_band else ".",
+            band_words=", with 90\u00a0% bands." if has_intervals else ".",
             charts=charts_of(stored),
             pictures=pictures_of(stored),
             policy=_policy(plotly, script),
@@ -76,20 +88,17 @@ def page(stored: Stored) -> str:
 
 def pictures_of(stored: Stored) -> dict[str, str]:
     """The pictures that need no script, as addresses that hold them."""
-    view = next(one for one in views_of(stored) if one["name"] == "basal")
-    middle, right, up = (np.array(view[name]) for name in ("middle", "right", "up"))
-    basal = Plane("", middle, right, up, view["half"])
-    small = Figure(figsize=(4, 4 * basal.half[1] / basal.half[0]), facecolor="black")
+    small = Figure(figsize=(3, 3 * HALF_MM[1] / HALF_MM[0]), facecolor="black")
     panel: Any = small.add_axes((0, 0, 1, 1))
-    draw_contours(panel, basal, stored)
+    draw_contours(panel, next(view for view in views_of(stored) if view.name == "basal"), stored)
     return {
         "montage": as_address(montage(stored)),
-        "surface": as_address(still(stored)),
-        "thumbnail": as_address(small),
+        "surface": as_address(still(stored), dpi=150),
+        "thumbnail": as_address(small, dpi=200),
     }
 
 
-def as_address(figure: Figure, dpi: int = 110) -> str:
+def as_address(figure: Figure, dpi: int = 120) -> str:
     """A figure as a `data:` address, the same for the same figure."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="webp", dpi=dpi, facecolor=figure.get_facecolor(), pil_kwargs={"quality": 85})

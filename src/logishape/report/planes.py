@@ -47,13 +47,6 @@ def planes_along(frame: Frame) -> list[Plane]:
     return _through(frame, (*named, (f"mid-modiolar, across{note}", y, z)))
 
 
-def planes_of_patient(frame: Frame) -> list[Plane]:
-    """The axial, coronal and sagittal plane through a cochlea's middle."""
-    right, front, up = np.eye(3)
-    # Radiological habit: the patient's right is on the left of axial and coronal pictures.
-    return _through(frame, (("axial", -right, front), ("coronal", -right, up), ("sagittal", -front, up)))
-
-
 def _through(frame: Frame, named: tuple[tuple[str, np.ndarray, np.ndarray], ...]) -> list[Plane]:
     middle = np.asarray(frame.to_world(MIDDLE[None]))[0]
     return [Plane(title, middle, right, up, _HALF) for title, right, up in named]

@@ -4,18 +4,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.colors import Colormap, ListedColormap
 from skimage.transform import resize
 
-from logishape.cochlea.surroundings import MIDDLE
 from logishape.core.volume import Volume
-from logishape.report.facts import pose_of, window_of
+from logishape.report.facts import window_of
 from logishape.report.packed import pack
+from logishape.report.still import ANGLES
 from logishape.report.stored import Stored
+from logishape.report.views import HALF_MM, REACH_MM, View, start_of, views_of
 
 MOST_VOXELS = 1_000_000  # finer CTs are shown on a coarser grid, so that a page stays below 8 MB
 LEVEL_STEP_MM = 0.01
-_HALF_MM, _REACH_MM = (6.2, 5.2), 6.0
-_BASAL_TURN = 0.0, 360.0  # degrees
+RAMPS = {  # maps lie on the CT; the dark end of others would be lost on a dark page
+    "probability": colormaps["viridis"],
+    "uncertainty": colormaps["magma"],
+    "angle_degrees": ANGLES,
+    "frequency_hz": ListedColormap(colormaps["plasma"](np.linspace(0.15, 1, 256))),
+}
 
 
 def scene_of(stored: Stored) -> dict[str, Any]:
@@ -26,9 +32,9 @@ def scene_of(stored: Stored) -> dict[str, Any]:
         "unit": "HU" if stored.is_hu else "",
         "window": window_of(record),
         "volumes": _volumes(stored),
-        "views": views_of(stored),
+        "views": [_as_plain(view) for view in views_of(stored)],
         "start": start_of(stored).tolist(),
-        "ramps": {name: _ramp(map_name) for name, map_name in (("probability", "viridis"), ("uncertainty", "magma"))},
+        "ramps": {name: _plain_ramp(colours) for name, colours in RAMPS.items()},
         "surface": _surface(stored),
     }
 
@@ -49,11 +55,8 @@ def shown_grid(volume: Volume, most: int = MOST_VOXELS) -> Volume:
 
 def _volumes(stored: Stored) -> dict[str, Any]:
     """CT, segmentation, level and marginal probability: each value is scale * number + offset."""
-    probability = stored.probability.data
-    # As smooth as the probability, and on every voxel on the mask's side of one half.
-    inside = np.where(stored.segmentation.data, np.maximum(probability, 0.502), np.minimum(probability, 0.498))
     found = {"ct": _whole_numbers(shown_grid(stored.ct))}
-    found["segmentation"] = _scaled(shown_grid(stored.ct.with_data(inside)), np.uint8, 1 / 255)
+    found["segmentation"] = _scaled(shown_grid(stored.smooth_segmentation), np.uint8, 1 / 255)
     found["marginal"] = _scaled(shown_grid(stored.marginal), np.uint8, 1 / 255)
     found["level"] = _scaled(shown_grid(stored.level), np.int8, LEVEL_STEP_MM)
     return found
@@ -76,54 +79,23 @@ def _scaled(volume: Volume, kind: Any, scale: float, offset: float = 0.0) -> dic
     return {"scale": scale, "offset": offset, "to_index": to_index.tolist(), "values": pack(numbers)}
 
 
-def views_of(stored: Stored) -> list[dict[str, Any]]:
-    """Three planes of the patient, seen as radiologists do, and three of the fitted spiral, all through one point."""
-    right, front, up = np.eye(3)
-    start = start_of(stored)
-    x, y, z = np.asarray(stored.spiral.axes)
-    note = ", mirrored" if stored.spiral.side == "left" else ""
-    rows = (  # to the right, up, along the slices; the picture's edges; both ends of the slices
-        ("axial", "Axial", (-right, front, up), ("R", "L", "A", "P"), ("feet", "head")),
-        ("coronal", "Coronal", (-right, up, front), ("R", "L", "S", "I"), ("back", "front")),
-        ("sagittal", "Sagittal", (-front, up, right), ("A", "P", "S", "I"), ("left", "right")),
-        ("basal", f"Cochlear view, basal turn{note}", (x, y, z), ("180°", "0°", "90°", "270°"), ("base", "apex")),
-        ("modiolar", "Mid-modiolar", (x, z, y), ("180°", "0°", "apex", "base"), ("270°", "90°")),
-        ("across", f"Mid-modiolar, across{note}", (y, z, x), ("270°", "90°", "apex", "base"), ("180°", "0°")),
-    )
-    return [
-        {
-            "name": name,
-            "title": title,
-            **dict(zip(("right", "up", "normal"), (one.tolist() for one in axes), strict=True)),
-            "middle": _beside(stored, start, axes[2]).tolist(),
-            "half": _HALF_MM,
-            "reach": _REACH_MM,
-            "edges": dict(zip(("left", "right", "top", "bottom"), edges, strict=True)),
-            "ends": ends,
-        }
-        for name, title, axes, edges, ends in rows
-    ]
+def _as_plain(view: View) -> dict[str, Any]:
+    """A view as the scripts of the page read it."""
+    return {
+        "name": view.name,
+        "title": view.title,
+        **dict(zip(("right", "up", "normal"), view.axes.tolist(), strict=True)),
+        "middle": view.middle.tolist(),
+        "half": HALF_MM,
+        "reach": REACH_MM,
+        "edges": dict(zip(("left", "right", "top", "bottom"), view.edges, strict=True)),
+        "ends": view.ends,
+    }
 
 
-def _beside(stored: Stored, start: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """The middle of the cochlea, moved along a normal into the plane of the point where the crosshair begins."""
-    frame = pose_of(stored.record)
-    middle = MIDDLE @ np.asarray(frame.axes) + np.asarray(frame.origin)
-    return middle + normal * ((start - middle) @ normal)
-
-
-def start_of(stored: Stored) -> np.ndarray:
-    """Where the crosshair begins: on the modiolar axis, at the height of the basal turn."""
-    line = stored.record["centreline"]
-    points, angles = np.array(line["points_ras_mm"]), np.array(line["angle_degrees"])
-    axis, origin = np.asarray(stored.spiral.axes)[2], np.asarray(stored.spiral.origin)
-    is_basal = (angles >= _BASAL_TURN[0]) & (angles <= _BASAL_TURN[1])
-    return origin + axis * np.mean((points[is_basal] - origin) @ axis)
-
-
-def _ramp(name: str, count: int = 17) -> list[list[int]]:
+def _plain_ramp(colours: Colormap, count: int = 17) -> list[list[int]]:
     """Colours from 0 to 1, red, green and blue from 0 to 255."""
-    return np.rint(255 * colormaps[name](np.linspace(0, 1, count))[:, :3]).astype(int).tolist()
+    return np.rint(255 * colours(np.linspace(0, 1, count))[:, :3]).astype(int).tolist()
 
 
 def _surface(stored: Stored) -> dict[str, Any]:

@@ -6,19 +6,20 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from logishape.core.volume import Volume
-from logishape.report.facts import pose_of, window_of
-from logishape.report.planes import Plane, planes_along, sample_plane
+from logishape.report.facts import window_of
+from logishape.report.planes import Plane, sample_plane
 from logishape.report.stored import Stored
+from logishape.report.views import views_of
 
 PROBABILITIES = {"probability": "at the best shape", "marginal": "shape integrated out"}
 STEP = 0.1  # mm between pixels
 
 
 def uncertainty(stored: Stored) -> Figure:
-    """Both maps on three planes of the cochlea's frame, the one at the best shape above."""
+    """Both maps on the three planes of the fitted spiral, the one at the best shape above."""
     maps = {name: getattr(stored, name) for name in PROBABILITIES}
     window = window_of(stored.record)
-    planes = planes_along(pose_of(stored.record))
+    planes = [view.plane for view in views_of(stored)[3:]]
     return draw_probabilities([seen_on(plane, stored.ct, window, maps) for plane in planes])
 
 

@@ -6,7 +6,7 @@ async function start() {
   if (canUnpack()) {
     await startViewer(scene);
     root.classList.add("has-views");
-    await startSurface(scene.surface, () => root.classList.add("has-surface"));
+    await startSurface({ ...scene.surface, ramps: scene.ramps }, (is) => root.classList.toggle("has-surface", is));
   }
   root.dataset.state = "ready";
 }

@@ -3,7 +3,7 @@
 const OUTSIDE = 24; // grey of what the stored part of the CT does not show
 const OVERLAY_OPACITY = 0.65;
 
-// An image of the plane: the CT in grey, under an overlay and the band as far as they are asked for.
+// An image of the plane: the CT in grey, under an overlay, or the band, as they are asked for.
 // samples: of ct, marginal, by name. look: window [low, high]; overlay and ramps; band as a colour, or null.
 function paint(samples, look, image) {
   const { data } = image;
@@ -20,7 +20,7 @@ function paint(samples, look, image) {
       const bits = entropy(p);
       blend(data, at, look.ramps.uncertainty, bits, OVERLAY_OPACITY * Math.min(1, 4 * bits));
     }
-    if (look.band !== null && p >= 0.05 && p <= 0.95) mix(data, at, look.band, 0.35);
+    if (look.band !== null && look.overlay === "none" && p >= 0.05 && p <= 0.95) mix(data, at, look.band, 0.35);
   }
 }
 

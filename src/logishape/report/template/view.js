@@ -12,11 +12,11 @@ function makeView(spec, volumes, state, moved) {
     canvas: element.querySelector("canvas"),
     slider: element.querySelector("input"),
     place: element.querySelector("output"),
-    image: null, samples: null, offset: NaN, moved,
+    image: null, samples: null, offset: NaN, wheeled: 0, moved,
   };
   element.dataset.view = spec.name;
   element.querySelector("figcaption").textContent = spec.title;
-  view.canvas.setAttribute("aria-label", `${spec.title} plane of the CT with contours`);
+  view.canvas.setAttribute("aria-label", `${spec.title}: slice of the CT with contours`);
   view.slider.setAttribute("aria-label", `Slice of the view: ${spec.title}`);
   Object.assign(view.slider, { min: -spec.reach, max: spec.reach, step: STEP_MM });
   for (const [edge, word] of Object.entries(spec.edges)) element.querySelector(`.${edge}`).textContent = word;
@@ -136,15 +136,29 @@ function drawCrosshair(view, context, thin) {
 function drawScale(view, context, thin) {
   const { width, height } = view.canvas;
   const length = (2 / (2 * view.spec.half[0])) * width, left = 0.03 * width, bottom = 0.965 * height;
-  context.strokeStyle = context.fillStyle = "white";
-  context.lineWidth = 2 * thin;
-  context.beginPath();
-  context.moveTo(left, bottom);
-  context.lineTo(left + length, bottom);
-  context.stroke();
+  const words = ["2 mm", left + length / 2, bottom - 5 * thin];
   context.font = `${11 * thin}px system-ui, sans-serif`;
   context.textAlign = "center";
-  context.fillText("2 mm", left + length / 2, bottom - 5 * thin);
+  context.lineJoin = "round";
+  context.fillStyle = "white";
+  for (const [colour, wider] of [["black", 2 * thin], ["white", 0]]) { // its dark edge shows it on bright bone
+    context.strokeStyle = colour;
+    context.lineWidth = 2 * thin + wider;
+    context.beginPath();
+    context.moveTo(left, bottom);
+    context.lineTo(left + length, bottom);
+    context.stroke();
+    if (wider > 0) context.strokeText(...words);
+    else context.fillText(...words);
+  }
+}
+
+// The crosshair moved within the plane, as far as the picture goes.
+function shift(view, direction, mm) {
+  const { middle, right, half } = view.spec, { point } = view.state;
+  const before = dot(minus(point, middle), direction), limit = half[direction === right ? 0 : 1];
+  const after = Math.min(limit, Math.max(-limit, before + mm));
+  view.moved(along(point, after - before, direction));
 }
 
 // Where a point of the world is seen on the canvas, in its pixels.
@@ -156,11 +170,11 @@ function placeOf(view, point) {
   ];
 }
 
-// The point of the world under the mouse or finger.
-function pointUnder(view, event) {
+// The point of the world under a place of the window, such as that of the mouse or finger.
+function pointUnder(view, { clientX, clientY }) {
   const box = view.canvas.getBoundingClientRect();
   const { right, up, half } = view.spec, plane = planeOf(view);
-  const across = ((event.clientX - box.left) / box.width) * 2 * half[0] - half[0];
-  const upward = half[1] - ((event.clientY - box.top) / box.height) * 2 * half[1];
+  const across = ((clientX - box.left) / box.width) * 2 * half[0] - half[0];
+  const upward = half[1] - ((clientY - box.top) / box.height) * 2 * half[1];
   return along(along(plane.middle, across, right), upward, up);
 }

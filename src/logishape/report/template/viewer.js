@@ -19,8 +19,8 @@ function makeState(scene, volumes) {
     point: scene.start, window: scene.window, overlay: "none", cursor: null, drag: null, isWaiting: false,
     shown: { segmentation: true, shape: true, band: true, crosshair: true },
   };
-  state.hover = (point) => {
-    state.cursor = point;
+  state.hover = (view, event) => {
+    state.cursor = event && { view, clientX: event.clientX, clientY: event.clientY };
     tell(state);
   };
   state.setWindow = (level, width) => setWindow(state, level, width);
@@ -53,11 +53,12 @@ function setWindow(state, level, width) {
   redraw(state);
 }
 
-// Place, value, probability and distance at the cursor, or at the crosshair while there is no cursor.
+// Place, value, probability and distance at the cursor, or at the crosshair while there is no cursor. The slice below the
+// cursor may change while it rests, so its point is found anew.
 function tell(state) {
-  const point = state.cursor ?? state.point;
+  const { cursor } = state, point = cursor ? pointUnder(cursor.view, cursor) : state.point;
   const { ct, marginal, level } = state.volumes;
-  const [x, y, z] = point.map((one) => one.toFixed(2));
+  const [x, y, z] = point.map((one) => signed(one.toFixed(2)));
   const words = [`x ${x}  y ${y}  z ${z} mm (RAS)`];
   const value = valueAt(ct, point);
   if (Number.isNaN(value)) words.push("outside the stored part of the CT");
@@ -65,12 +66,17 @@ function tell(state) {
     words.push(`${formatValue(state, value)} ${state.unit || "(image value)"}`);
     words.push(`probability ${valueAt(marginal, point).toFixed(2)}`, distanceWords(valueAt(level, point)));
   }
-  document.getElementById("readout").textContent = `${state.cursor ? "Cursor" : "Crosshair"}: ${words.join(" · ")}`;
+  document.getElementById("readout").textContent = `${cursor ? "Cursor" : "Crosshair"}: ${words.join(" · ")}`;
 }
 
 function formatValue(state, value) {
   const width = state.usualWindow[1] - state.usualWindow[0];
-  return value.toFixed(width > 100 ? 0 : width > 1 ? 2 : 4);
+  return signed(value.toFixed(width > 100 ? 0 : width > 1 ? 2 : 4));
+}
+
+// With a proper minus sign, and none before a zero.
+function signed(number) {
+  return Number(number) === 0 ? number.replace("-", "") : number.replace("-", "\u2212");
 }
 
 function distanceWords(level) {
@@ -121,5 +127,5 @@ function showLegend(state) {
   const stops = state.ramps[state.overlay].map((colour) => `rgb(${colour.join(" ")})`);
   legend.querySelector(".ramp").style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   legend.querySelector(".words").textContent =
-    state.overlay === "probability" ? "probability that a voxel is cochlea" : "doubt about a voxel's label, bits";
+    state.overlay === "probability" ? "marginal probability that a voxel is cochlea" : "uncertainty of a voxel's label, bits";
 }
