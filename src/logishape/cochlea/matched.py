@@ -23,7 +23,7 @@ from logishape.posterior.sandwich import score_covariance
 from logishape.shapes import FirstOrder
 
 NUM_MATCHES = 2
-BIAS_SHARE = 0.25  # of what is taken off is its SD: chosen on 37 phantoms that no study counts
+BIAS_SHARE = 0.4  # of what is taken off is its SD: chosen on 37 phantoms that no study counts
 _SLOWEST = 0.7  # share of a step that the next one has, at most
 
 
@@ -70,11 +70,11 @@ def _what_is_left(before: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 
 def matched_posterior(found: Found, posterior: ShapePosterior, matched: Matched, evidence: float) -> ShapePosterior:
-    """The posterior about the matched parameters: A^-1 (w^2 B + P0) A^-1 + R S R' + (b b') / 16.
+    """The posterior about the matched parameters: A^-1 (w^2 B + P0) A^-1 + R S R' + h^2 b b'.
 
     w is what a voxel counts for; B the covariance of the score, summed over neighbours as far as noise is correlated
     in the image (`score_covariance`): what the noise does to the fit. R S R' is what sections do that stray
-    (`Misfit`). What was taken off, b, is known to a quarter of itself: no rendering has all that surrounds a cochlea.
+    (`Misfit`). What was taken off, b, is known to a share h of itself: no rendering has all that surrounds a cochlea.
     """
     shape, crop = found.model.shape, found.crop
     assert isinstance(shape, Cochlea)
