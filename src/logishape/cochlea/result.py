@@ -171,9 +171,9 @@ class CaseResult:
         return {"point_spread_mm": self.matched.blur_mm, "taken_off": bias}
 
     def _appearance(self) -> dict[str, Any]:
-        seen = self.intensities
-        regions = {}
-        for name in ("inside", "outside"):
+        seen, has_map = self.intensities, self.found.crop.probability is not None
+        regions: dict[str, Any] = {"inside": None, "outside": None}
+        for name in () if has_map else ("inside", "outside"):
             mixture: Any = getattr(self.fit.state.regions, name)
             parts = mixture.components
             columns = (parts.weights, parts.means, parts.scales, mixture.dofs)
@@ -187,6 +187,7 @@ class CaseResult:
             "bone_value": seen.bone,
             "gain": seen.gain,
             "offset": seen.offset,
+            "model": "probability map" if has_map else "mixtures",
             **regions,
         }
 

@@ -17,12 +17,13 @@ from logishape.cochlea.matched import match, matched_posterior
 from logishape.cochlea.measurements import measure_all
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
+from logishape.cochlea.probability import check_map, crop_with_map, options_with_map
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
-from logishape.cochlea.signs import Signs, contrast, surface_errors
+from logishape.cochlea.signs import Signs, contrast, map_contrast, surface_errors
 from logishape.cochlea.spread import population_of
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
@@ -47,6 +48,7 @@ class Setting(NamedTuple):
     calibration: Calibration
     template: Template
     progress: Progress
+    probability: Volume | None = None
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
         """The shape in a frame, with this calibration and these options; by its level where that is not fitted."""
@@ -71,6 +73,7 @@ def segment(
     template: Template | None = None,
     options: SegmentOptions | None = None,
     progress: Progress | None = None,
+    appearance_probability: Volume | None = None,
 ) -> CaseResult:
     """The cochlea of a CT (HU, RAS mm): labels on its own voxels, shape, parameters, measurements, flags.
 
@@ -79,11 +82,20 @@ def segment(
     `calibration` and `template` replace those that ship with the package. `progress` is called with the name of each
     of `STAGES` as it begins ("locate" only where something has to be found). Same volume, pose, options and
     calibration: same numbers.
+
+    `appearance_probability`: p(inside) of a network of your own, on the CT's grid or another in the same world. Its
+    log odds then stand for log p(I | inside) - log p(I | outside), and intensities are not modelled: intervals that
+    match blur become those of the observed information. Finding the cochlea and its checks still look at the CT.
     """
-    options, template = options or SegmentOptions(), template or load_template()
-    setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
     volume = check_ct(volume)
     check_spacing(volume)
+    options, template, notes = options or SegmentOptions(), template or load_template(), []
+    if appearance_probability is not None:
+        check_map(appearance_probability, volume)
+        options, note = options_with_map(options)
+        notes.append(note)
+    told = progress or (lambda _: None)
+    setting = Setting(options, _calibration(calibration, options), template, told, appearance_probability)
     place = _place(volume, pose, setting)
     setting.progress("fit")
     check_field(volume, place if isinstance(place, Frame) else place.frame, setting.cochlea())
@@ -98,7 +110,7 @@ def segment(
     theta = found.theta if matched is None else matched.theta
     draws = None if posterior is None else _draws(posterior, setting.options)
     setting.progress("labels")
-    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
+    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, options.lengths[1], appearance_probability)
     labels = paint(volume, painter, theta, draws)
     setting.progress("measurements")
     measurements, curves = measure_all(cochlea, theta, draws)
@@ -117,7 +129,7 @@ def segment(
         population=population_of(cochlea),
         flags=find_flags(volume, found, posterior, labels, measurements, signs),
         signs=signs,
-        notes=(*fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
+        notes=(*notes, *fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
         options=setting.options,
     )
 
@@ -194,7 +206,7 @@ def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> 
         return -np.inf
     points = grid_points()
     points = points[np.linalg.norm(points - centre, axis=1) < RIVAL_BALL]
-    intensities, is_covered = sample(volume, around, points)
+    intensities, is_covered = sample(setting.probability or volume, around, points)
     world = points @ np.asarray(around.axes) + np.asarray(around.origin)
     model = Model(setting.cochlea(fitted.frame), found.model.prior, found.model.reference_length)
     weights = setting.options.evidence * is_covered
@@ -238,6 +250,7 @@ def _signs(volume: Volume, place: Frame | Located, fitted: Fitted, labels: Label
         score=None if search is None else search.score,
         margin=None if search is None else search.margin,
         contrast=contrast(fitted.found),
+        map_contrast=map_contrast(fitted.found),
         rival_gap=fitted.found.rival_gap,
         **surface_errors(volume, labels, fitted.cut),
     )
@@ -263,6 +276,8 @@ def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     options = setting.options
     shape = Cochlea(None, options.free, setting.calibration, distance=options.distance)
     crop = reformat(volume, frame)
+    if setting.probability is not None:
+        crop = crop_with_map(crop, setting.probability, frame, shape)
     model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
