@@ -22,20 +22,20 @@ class Signs:
     """Numbers that speak for or against a result; None where there is none.
 
     score, margin: of the search (`Located`). likeness: correlation with the template at the fitted pose. contrast: of
-    bone to lumen across the fitted surface, in standard deviations. map_contrast: of a given probability map there,
-    nats of its log odds (None: no map). rival_gap: how far (nats) the best start is ahead of those that ended
-    elsewhere. surface_error_mm, shape_surface_error_mm: the average surface error of the segmentation and of the
-    fitted shape.
+    bone to lumen across the fitted surface, in standard deviations. rival_gap: how far (nats) the best start is ahead
+    of those that ended elsewhere. surface_error_mm, shape_surface_error_mm: the average surface error
+    of the segmentation and of the fitted shape. map_contrast: of a given probability map's log odds across the fitted
+    surface, nats.
     """
 
     likeness: float
     score: float | None = None
     margin: float | None = None
     contrast: float | None = None
-    map_contrast: float | None = None
     rival_gap: float | None = None
     surface_error_mm: float | None = None
     shape_surface_error_mm: float | None = None
+    map_contrast: float | None = None
 
 
 def surface_errors(volume: Volume, labels: Labels, cut: Frame | None) -> dict[str, float | None]:
