@@ -160,7 +160,7 @@ def test_what_goes_with_a_map():
     options, note = options_with_map(SegmentOptions())
     assert options.intervals == "observed"
     assert "blur does to sizes cannot be taken off" in note
-    for choice in ({"preset": "paper"}, {"intervals": "complete"}):
+    for choice in ({"preset": "paper"}, {"posterior": "mcmc"}, {"intervals": "complete"}):
         asked = SegmentOptions(**choice)
         options, note = options_with_map(asked)
         assert options == asked

@@ -57,6 +57,10 @@ def command(
             help="matched (default: blur, noise and misfit), observed (noise alone), complete (the paper's)."
         ),
     ] = None,
+    posterior: Annotated[
+        str,
+        typer.Option(help="laplace, or mcmc: draws by NUTS, to check the Gaussian by; with observed intervals."),
+    ] = "laplace",
     appearance_probability: Annotated[
         Path | None,
         typer.Option(
@@ -113,6 +117,7 @@ def command(
         "preset": preset,
         "distance": distance,
         "intervals": intervals,
+        "posterior": posterior,
         "num_draws": draws,
         "seed": seed,
     }

@@ -47,6 +47,7 @@ from logishape.io import (
     write_volume,
 )
 from logishape.io.dicom_segmentation import check_source
+from logishape.posterior import check_sampler
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
@@ -263,6 +264,8 @@ def _plain_pose(pose: Frame | Located) -> dict[str, Any]:
 
 def _check_request(request: Request) -> None:
     check_formats(request.formats)
+    if request.options.posterior == "mcmc":
+        check_sampler()
     check_writable(request.out)
     if Path(request.out).exists() and not Path(request.out).is_dir():
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")

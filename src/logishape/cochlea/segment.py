@@ -21,6 +21,7 @@ from logishape.cochlea.probability import check_map, crop_with_map, options_with
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
+from logishape.cochlea.sampled import PLAIN, flags_of_chains, sample_posterior
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs, contrast, map_contrast, surface_errors
@@ -32,7 +33,7 @@ from logishape.core.observation import Observation
 from logishape.core.volume import Volume
 from logishape.inference.model import Model
 from logishape.inference.objective import log_joint
-from logishape.posterior import ShapePosterior, laplace
+from logishape.posterior import SampledPosterior, ShapePosterior, check_sampler, laplace
 from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
@@ -94,6 +95,9 @@ def segment(
         check_map(appearance_probability, volume)
         options, note = options_with_map(options)
         notes.append(note)
+    if options.posterior == "mcmc":
+        check_sampler()
+        notes.append(PLAIN)
     told = progress or (lambda _: None)
     setting = Setting(options, _calibration(calibration, options), template, told, appearance_probability)
     place = _place(volume, pose, setting)
@@ -107,8 +111,12 @@ def segment(
         matched = match(found, posterior, options)
     if matched is not None and posterior is not None:
         posterior = matched_posterior(found, posterior, matched, options.evidence)
+    chains = None
+    if options.posterior == "mcmc" and posterior is not None:
+        chains = sample_posterior(found, posterior, options, setting.progress)
+        posterior = None if chains is None else chains.as_gaussian(found.theta)
     theta = found.theta if matched is None else matched.theta
-    draws = None if posterior is None else _draws(posterior, setting.options)
+    draws = None if posterior is None else _draws(chains or posterior, setting.options)
     setting.progress("labels")
     painter = Painter(cochlea, found.fit.state.regions, fitted.cut, options.lengths[1], appearance_probability)
     labels = paint(volume, painter, theta, draws)
@@ -127,10 +135,11 @@ def segment(
         measurements=measurements,
         curves=curves,
         population=population_of(cochlea),
-        flags=find_flags(volume, found, posterior, labels, measurements, signs),
+        flags=(*find_flags(volume, found, posterior, labels, measurements, signs), *flags_of_chains(chains)),
         signs=signs,
         notes=(*notes, *fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
         options=setting.options,
+        chains=chains,
     )
 
 
@@ -297,5 +306,5 @@ def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | N
         return None
 
 
-def _draws(posterior: ShapePosterior, options: SegmentOptions) -> np.ndarray:
+def _draws(posterior: ShapePosterior | SampledPosterior, options: SegmentOptions) -> np.ndarray:
     return posterior.sample(jax.random.key(options.seed), options.num_draws)
