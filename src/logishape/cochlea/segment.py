@@ -90,14 +90,8 @@ def segment(
     """
     volume = check_ct(volume)
     check_spacing(volume)
-    options, template, notes = options or SegmentOptions(), template or load_template(), []
-    if appearance_probability is not None:
-        check_map(appearance_probability, volume)
-        options, note = options_with_map(options)
-        notes.append(note)
-    if options.posterior == "mcmc":
-        check_sampler()
-        notes.append(PLAIN)
+    options, notes = _settle(options or SegmentOptions(), appearance_probability, volume)
+    template = template or load_template()
     told = progress or (lambda _: None)
     setting = Setting(options, _calibration(calibration, options), template, told, appearance_probability)
     place = _place(volume, pose, setting)
@@ -141,6 +135,21 @@ def segment(
         options=setting.options,
         chains=chains,
     )
+
+
+def _settle(
+    options: SegmentOptions, probability: Volume | None, volume: Volume
+) -> tuple[SegmentOptions, tuple[str, ...]]:
+    """The options as they go with a map, and what they leave out, in sentences; what is missing is an error."""
+    notes: tuple[str, ...] = ()
+    if probability is not None:
+        check_map(probability, volume)
+        options, note = options_with_map(options)
+        notes = (note,)
+    if options.posterior == "mcmc":
+        check_sampler()
+        notes += (PLAIN,)
+    return options, notes
 
 
 def _place(volume: Volume, pose: Frame | Point | Located | None, setting: Setting) -> Frame | Located:
