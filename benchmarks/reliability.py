@@ -29,7 +29,7 @@ Curves = dict[str, Reliability]
 
 def band_of(truth: np.ndarray, region: np.ndarray, spacing: np.ndarray) -> np.ndarray:
     """Voxels of the region within the band about the truth's surface."""
-    inside, outside = (ndimage.distance_transform_edt(mask, sampling=spacing) for mask in (truth, ~truth))
+    inside, outside = (np.asarray(ndimage.distance_transform_edt(mask, sampling=spacing)) for mask in (truth, ~truth))
     return (np.maximum(inside, outside) < BAND_MM) & region
 
 

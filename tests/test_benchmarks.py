@@ -58,6 +58,17 @@ def test_the_cochlea_against_meshes_and_differences():
     assert float(within[1]) > 99.5
 
 
+@pytest.mark.slow  # compiles the sampler of a cochlea
+def test_the_sampler_against_the_gaussian_about_the_fit():
+    pytest.importorskip("blackjax")
+    table = run_quickly("mcmc.py")
+    row = re.search(r"^observed: .* over all directions (\S+) to (\S+)$", table, flags=re.MULTILINE)
+    assert row is not None, table
+    # Of 200 independent draws the extremes over 13 directions are 0.75 and 1.25.
+    assert float(row[1]) > 0.6
+    assert float(row[2]) < 1.4
+
+
 def test_the_way_of_the_paper_asks_for_its_package(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setitem(sys.modules, "vtk", None)

@@ -1,5 +1,6 @@
 """The correction for blur, on a phantom with a clinical scanner's point spread; slow: it compiles more programs."""
 
+import dataclasses
 import json
 
 import jsonschema
@@ -53,10 +54,12 @@ def test_the_record_says_what_was_taken_off(right):
 def test_sections_that_stray_are_seen_and_counted(right):
     _, other = segmented("right", misfit=2)
     _, own = right
-    assert own.matched.misfit.sd_mm < 0.08 < other.matched.misfit.sd_mm
+    (little, much) = (one.record()["posterior"]["blur"]["sections_sd_mm"] for one in (own, other))
+    assert little < 0.08 < much
     for name in ("A", "volume"):
-        widths = [one.measurements[name].upper - one.measurements[name].lower for one in (own, other)]
-        assert widths[0] < widths[1], name
+        measured = [dataclasses.astuple(one.measurements[name]) for one in (own, other)]
+        (_, _, low, high, _), (_, _, lower, higher, _) = measured
+        assert high - low < higher - lower, name
 
 
 def test_a_mirrored_ear_gives_mirrored_results(right):

@@ -42,7 +42,12 @@ def test_without_an_image_the_posterior_is_the_prior_cut_off_at_its_box():
     model = ls.Model(shapes.Ellipsoid(2), ls.Prior(LOWER, UPPER, mean, COVARIANCE), 0.7)
     fit = ls.Fit(ls.State(mean, ALIKE), ls.Status.CONVERGED, np.zeros(1), 0, 0, 0.0, (), ("x", "y"))
     posterior = _posterior(mean, 4 * COVARIANCE, LOWER, UPPER)  # a poor guess, from which to set out
-    found = ls.mcmc(model, small_image((6, 6)), fit, posterior, jax.random.key(3), ls.McmcOptions(2, 200, 1500))
+    shares: list[float] = []
+    options = ls.McmcOptions(2, 200, 1500)
+    found = ls.mcmc(model, small_image((6, 6)), fit, posterior, jax.random.key(3), options, shares.append)
+    assert len(shares) == 2 * (1 + 15)  # a word after the warm-up, and one after each hundred draws
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
     draws, worth = found.all_draws, found.effective_sample_size.min()
     assert np.all((draws >= LOWER) & (draws <= UPPER))
     assert worth > 500
@@ -130,7 +135,7 @@ def test_without_blackjax_one_sentence_says_so(monkeypatch):
     fit = ls.fit(model, observation, ls.State([6.0, 6.0], LOOKS))
     posterior = ls.laplace(model, observation, fit, "observed")
     with pytest.raises(
-        ls.InputError, match=r"needs blackjax, which is not installed; run pip install 'logishape\[mc"
+        ls.InputError, match=r'needs blackjax, which is not installed; run pip install "logishape\[mcmc\]"'
     ):
         ls.mcmc(model, observation, fit, posterior, jax.random.key(0))
 

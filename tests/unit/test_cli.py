@@ -85,7 +85,10 @@ print("heavy:", *sorted(set(sys.modules) & set({heavy!r})))
         (["--help"], ("cochlea", "phantom", "evaluate", "figure", "demo", "reproduce")),
         (
             ["cochlea", "--help"],
-            ("--landmarks", "--at", "--side", "--series", "--preset", "--formats", "--overwrite", "--json"),
+            (
+                *("--landmarks", "--at", "--side", "--series", "--preset", "--formats", "--overwrite", "--json"),
+                *("--posterior", "--appearance-probability"),
+            ),
         ),
         (["phantom", "--help"], ("--spacing", "--lumen")),
         (["evaluate", "--help"], ("--region",)),
@@ -306,6 +309,10 @@ BAD = {
     "several and a point": (several("--at", "30,-10,5"), "belong to one scan"),
     "several and landmarks": (several("--landmarks", "marks.json"), "belong to one scan"),
     "several and a series": (several("--series", "1"), "belong to one scan"),
+    "several and a map": (several("--appearance-probability", "map.nii.gz"), "belong to one scan"),
+    "no map": (with_options("--appearance-probability", "map.nii.gz"), "map.nii.gz"),
+    "unknown posterior": (with_options("--posterior", "gibbs"), "laplace or mcmc"),
+    "mcmc and matched": (with_options("--posterior", "mcmc", "--intervals", "matched"), "intervals are matched"),
     "the same twice": (lambda place: [*[place / "ct.nii.gz"] * 2, "-o", place / "out"], "same folder"),
     "no output": (lambda place: [place / "ct.nii.gz"], "--out"),
 }

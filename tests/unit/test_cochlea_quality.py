@@ -204,6 +204,9 @@ def test_a_cochlea_cut_by_the_field_of_view():
         ({"contrast": quality.LOW_CONTRAST + 0.1}, {}),
         ({"contrast": quality.LOW_CONTRAST - 0.1}, {"contrast": False}),
         ({"contrast": quality.NO_CONTRAST - 0.1}, {"contrast": True}),
+        ({"map_contrast": quality.LOW_MAP_CONTRAST + 0.1}, {}),
+        ({"map_contrast": quality.LOW_MAP_CONTRAST - 0.1}, {"map_contrast": False}),
+        ({"map_contrast": quality.NO_MAP_CONTRAST - 0.1}, {"map_contrast": True}),
         ({"surface_error_mm": quality.ROUGH_MM + 0.01}, {"surface_error": False}),
         ({"surface_error_mm": quality.WRONG_MM + 0.01}, {"surface_error": True}),
         ({"surface_error_mm": None}, {"surface_error": True}),
@@ -268,11 +271,12 @@ def test_a_field_of_view_that_ends_in_the_cochlea_is_refused():
 
 def test_flags_read_as_sentences():
     bad = make_found(make_fit(ls.Status.OUT_OF_STEPS, theta=odd(9.0)), Intensities("air", 0.0, 300.0, 1.0, 1.0))
-    signs = Signs(0.1, 0.5, 0.0, 0.5, 1.0, None, 0.8)
+    signs = Signs(0.1, 0.5, 0.0, 0.5, 1.0, None, 0.8, -0.3)
     coarse = Volume(CT.data, np.diag([0.4, 0.5, 0.4, 1.0]))
     raised = find_flags(coarse, bad, None, make_labels(0, 0, 0), measured(1.0), signs)
     names = {"fit", "posterior", "odd_shape", "not_hu", "disagreement", "volume", "turns", "likeness"}
     names |= {"coarse_voxels", "score", "margin", "contrast", "rival", "surface_error", "shape_surface_error"}
+    names |= {"map_contrast"}
     assert {flag.name for flag in raised} == names
     for flag in raised:
         assert flag.message[0].isupper()

@@ -57,6 +57,16 @@ def command(
             help="matched (default: blur, noise and misfit), observed (noise alone), complete (the paper's)."
         ),
     ] = None,
+    posterior: Annotated[
+        str,
+        typer.Option(help="laplace, or mcmc: draws by NUTS, to check the Gaussian by; with observed intervals."),
+    ] = "laplace",
+    appearance_probability: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MAP", help="p(inside) of your own network, .nii, .nrrd or .mha: read instead of intensities."
+        ),
+    ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Another calibration file.")] = None,
     formats: Annotated[
         str,
@@ -88,8 +98,10 @@ def command(
     if locate not in ("search", "register"):
         raise typer.BadParameter(f"expected search or register but found {locate!r}", param_hint="--locate")
     folders = name_outputs(inputs, out)
-    if len(inputs) > 1 and (at is not None or landmarks is not None or series is not None):
-        raise typer.BadParameter("--at, --landmarks and --series belong to one scan but there are several inputs")
+    if len(inputs) > 1 and any(one is not None for one in (at, landmarks, series, appearance_probability)):
+        raise typer.BadParameter(
+            "--at, --landmarks, --series and --appearance-probability belong to one scan but there are several inputs"
+        )
     if weights is not None and distance != "learned":
         raise typer.BadParameter("a network is for --distance learned; give both or neither", param_hint="--weights")
     prepare_jax()
@@ -105,6 +117,7 @@ def command(
         "preset": preset,
         "distance": distance,
         "intervals": intervals,
+        "posterior": posterior,
         "num_draws": draws,
         "seed": seed,
     }
@@ -123,6 +136,7 @@ def command(
             reference=reference,
             calibration=chosen_calibration,
             formats=wanted,
+            appearance_probability=appearance_probability,
         )
         for one, folder in zip(inputs, folders, strict=True)
     ]

@@ -14,6 +14,7 @@ from logishape.appearance import Regions
 from logishape.cochlea.draws import Draws
 from logishape.cochlea.evaluation import PIECE, level_at
 from logishape.cochlea.frame import Frame
+from logishape.cochlea.probability import map_at
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import before_cut_mm, is_beyond
 from logishape.core.arrays import AnyArray, double_precision
@@ -74,12 +75,16 @@ class Labels:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Painter:
-    """All that labels need: the fitted model in the world, its appearances, where it is cut, how sharp labels are."""
+    """All that labels need: the fitted model in the world, its appearances, where it is cut, how sharp labels are.
+
+    probability: the map that the appearances read instead of the CT, None without one.
+    """
 
     cochlea: Cochlea
     regions: Regions
     cut: Frame | None
     label_length: float
+    probability: Volume | None = None
 
     @property
     def reach(self) -> float:
@@ -97,7 +102,7 @@ def paint(volume: Volume, painter: Painter, theta: np.ndarray, draws: Draws | No
     is_kept = (levels > -painter.reach) & ~_is_cut(painter, world)
     index, world, levels = index[is_kept], world[is_kept], levels[is_kept]
     rows = tuple(index.T)
-    values = volume.data[block][rows]
+    values = volume.data[block][rows] if painter.probability is None else map_at(painter.probability, world)
     observation = Observation.from_arrays(world, values)
     probability = np.zeros(shape, np.float32)
     # The level is known here already: what is left of p(Z = 1 | I) is a sum in log odds.

@@ -10,6 +10,8 @@ from logishape.core.errors import InputError
 Preset = Literal["default", "paper"]
 Intervals = Literal["matched", "observed", "complete"]
 INTERVALS: tuple[Intervals, ...] = get_args(Intervals)
+Posterior = Literal["laplace", "mcmc"]
+POSTERIORS: tuple[Posterior, ...] = get_args(Posterior)
 _LENGTHS = {"default": (0.07, 0.2), "paper": (0.1, 0.25)}  # mm: for the shape, for labels
 
 
@@ -32,6 +34,8 @@ class SegmentOptions:
         parameters (`match`), and noise and misfit count as the image shows them; a second or two more. "observed":
         noise alone, about the plain fit. "complete": the paper's covariance, about the plain fit; the paper's preset
         knows no other.
+    posterior: where draws come from. "laplace": a Gaussian about the fit. "mcmc": the No-U-turn sampler (extra
+        `mcmc`), on the objective of the plain fit; it goes with "observed" intervals, and takes a minute or so.
     worth: pseudo-counts of the appearances, as a multiple of the voxels near the surface.
     """
 
@@ -46,6 +50,7 @@ class SegmentOptions:
     evidence: float = 0.1
     worth: float = 30.0
     intervals: Intervals | None = None
+    posterior: Posterior = "laplace"
 
     def __post_init__(self) -> None:
         if self.preset not in ("default", "paper"):
@@ -59,6 +64,7 @@ class SegmentOptions:
             object.__setattr__(self, "evidence", 1.0)
         if not set(self.free) <= set(FREE):
             raise InputError(f"free must be among {', '.join(FREE)} but is {self.free}; see the help of Cochlea.")
+        self._check_posterior()
         self._settle_intervals()
         _check_range("reference_length", self.reference_length, 0.02, 1.0)
         _check_range("label_length", self.label_length, 0.02, 1.0)
@@ -71,6 +77,24 @@ class SegmentOptions:
             object.__setattr__(self, name, int(getattr(self, name)))
         for name in ("reference_length", "label_length", "evidence", "worth"):
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    def _check_posterior(self) -> None:
+        if self.posterior not in POSTERIORS:
+            raise InputError(f"posterior must be laplace or mcmc but is {self.posterior!r}; choose one.")
+        if self.posterior == "laplace":
+            return
+        if self.is_paper or self.intervals not in (None, "observed"):
+            given = "those of the paper's preset" if self.is_paper else str(self.intervals)
+            raise InputError(
+                f"posterior mcmc samples what observed intervals stand for but intervals are {given}; leave them "
+                "out, or take posterior laplace."
+            )
+        if self.distance != "level":
+            raise InputError(
+                f"posterior mcmc asks for the level ten thousand times and more but the distance is {self.distance}; "
+                "leave it out, or take posterior laplace."
+            )
+        object.__setattr__(self, "intervals", "observed")
 
     def _settle_intervals(self) -> None:
         if self.intervals is None:

@@ -23,6 +23,7 @@ from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.measurements import table_of
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point
+from logishape.cochlea.probability import check_map
 from logishape.cochlea.reference import phantom_reference, read_reference
 from logishape.cochlea.register import register
 from logishape.cochlea.result import CaseResult
@@ -46,6 +47,7 @@ from logishape.io import (
     write_volume,
 )
 from logishape.io.dicom_segmentation import check_source
+from logishape.posterior import check_sampler
 
 MAPS = ("segmentation", "shape", "probability", "marginal")
 RESEARCH_USE = "Research use only; not a medical device."
@@ -58,6 +60,7 @@ class Request:
 
     `is_registered` lays a reference on the CT instead of searching: that of a folder or scan, or a phantom. `formats`
     are written beside what is always written; "dicom-seg" takes patient and study over from a DICOM input.
+    `appearance_probability` is a map (.nii, .nrrd, .mha) of a network's p(inside), read instead of intensities.
     """
 
     input: PathLike
@@ -73,6 +76,7 @@ class Request:
     is_registered: bool = False
     reference: PathLike | None = None
     formats: tuple[str, ...] = ()
+    appearance_probability: PathLike | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,10 +110,11 @@ def run(
     check_spacing(scan.volume)
     if is_dicom_asked:
         check_source(scan.source, scan.volume)
+    probability = _read_map(request, scan.volume)
     poses = find_poses(request, marks, scan.volume, tell)
     for pose in poses:
         _check_free(Path(request.out) / pose.side, request)
-    outcomes = _segment_each(request, scan, poses, tell)
+    outcomes = _segment_each(request, (scan, probability), poses, tell)
     for outcome in outcomes:  # a rival pose may have had the other side
         _check_free(outcome.folder, request)
     tell("write")
@@ -146,13 +151,22 @@ def _check_free(folder: Path, request: Request) -> None:
 
 
 def _segment_each(
-    request: Request, scan: Scan, poses: tuple[Frame | Located, ...], tell: Progress
+    request: Request, scans: tuple[Scan, Scan | None], poses: tuple[Frame | Located, ...], tell: Progress
 ) -> tuple[Outcome, ...]:
-    """Both ears, or the one that can be segmented with a note of what is the matter with the other."""
+    """Both ears, or the one that can be segmented with a note of what is the matter with the other.
+
+    `scans` are the CT and a probability map, if one was given.
+    """
+    scan, probability = scans
+    chosen: dict[str, Any] = {
+        "calibration": request.calibration,
+        "template": request.template,
+        "options": request.options,
+        "appearance_probability": None if probability is None else probability.volume,
+    }
     done: list[tuple[Frame | Located, CaseResult]] = []
     refused: list[tuple[str, InputError]] = []
     for pose in poses:
-        chosen = {"calibration": request.calibration, "template": request.template, "options": request.options}
         try:
             done.append((pose, segment(scan.volume, pose, progress=tell, **chosen)))
         except InputError as error:
@@ -169,7 +183,8 @@ def _segment_each(
         pose, result = next((pose, result) for pose, result in done if result.side == side)
         noted = dataclasses.replace(result, notes=(*result.notes, *notes))
         folder = Path(request.out) / result.side
-        outcomes.append(Outcome(folder, noted, scan, complete_record(noted, scan, pose), request.formats))
+        record = complete_record(noted, scan, pose, probability)
+        outcomes.append(Outcome(folder, noted, scan, record, request.formats))
     return tuple(outcomes)
 
 
@@ -192,25 +207,44 @@ def write_case(folder: Path, outcome: Outcome) -> None:
     write_formats(folder, result, outcome.scan.source, outcome.formats)
 
 
-def complete_record(result: CaseResult, scan: Scan, pose: Frame | Located) -> dict[str, Any]:
+def _read_map(request: Request, volume: Volume) -> Scan | None:
+    """The probability map, checked; None where none was given."""
+    path = request.appearance_probability
+    if path is None:
+        return None
+    scan = read_scan(path)
+    if scan.kind == "dicom":
+        raise InputError("the probability map should be one file but is DICOM; save it as .nii.gz, .nrrd or .mha.")
+    check_map(scan.volume, volume)
+    return scan
+
+
+def complete_record(
+    result: CaseResult, scan: Scan, pose: Frame | Located, probability: Scan | None = None
+) -> dict[str, Any]:
     """The result's record with what was read and by what; nothing in it names a person or a file."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = {
         "software": "logishape",
         "version": logishape.__version__,
-        "input": {
-            "format": scan.kind,
-            "sha256": scan.digest,
-            "shape": list(scan.volume.shape),
-            "spacing_mm": np.round(scan.volume.spacing, 6).tolist(),
-            "notes": list(scan.notes),
-        },
+        "input": _plain_scan(scan),
+        "appearance_probability": None if probability is None else _plain_scan(probability),
         "pose": _plain_pose(pose),
         "calibration_sha256": digest(result.cochlea.calibration),
         "time": now,
         "statement": RESEARCH_USE,
     }
     return {**result.record(), "provenance": provenance}
+
+
+def _plain_scan(scan: Scan) -> dict[str, Any]:
+    return {
+        "format": scan.kind,
+        "sha256": scan.digest,
+        "shape": list(scan.volume.shape),
+        "spacing_mm": np.round(scan.volume.spacing, 6).tolist(),
+        "notes": list(scan.notes),
+    }
 
 
 def digest(calibration: Calibration) -> str:
@@ -230,6 +264,8 @@ def _plain_pose(pose: Frame | Located) -> dict[str, Any]:
 
 def _check_request(request: Request) -> None:
     check_formats(request.formats)
+    if request.options.posterior == "mcmc":
+        check_sampler()
     check_writable(request.out)
     if Path(request.out).exists() and not Path(request.out).is_dir():
         raise InputError(f"{request.out} should be a folder for the results but is a file; choose another name.")

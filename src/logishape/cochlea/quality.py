@@ -11,7 +11,7 @@ from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs
 from logishape.cochlea.verdict import Flag
-from logishape.cochlea.vestibule import shape_surprise
+from logishape.cochlea.vestibule import is_beyond, shape_surprise
 from logishape.core.status import Status
 from logishape.core.volume import Volume
 from logishape.metrics import dice
@@ -31,6 +31,8 @@ LOW_SCORE, SMALL_MARGIN = 0.78, 0.03
 CLOSE_RIVAL = 5.0  # nats between the best start and one that ended elsewhere
 # Of bone to lumen across the fitted surface, in standard deviations.
 LOW_CONTRAST, NO_CONTRAST = 2.0, 1.0
+# Of a given map's log odds across the fitted surface, nats: odds that differ by a factor of twenty, and of three.
+LOW_MAP_CONTRAST, NO_MAP_CONTRAST = 3.0, 1.1
 # The average surface errors (mm) of the segmentation and of the fitted shape: to be checked, not to be used.
 # Cross-validated specimens reach 0.05 and 0.18, phantoms as clean 0.01 and 0.04.
 ROUGH_MM, WRONG_MM = 0.12, 0.35
@@ -79,6 +81,12 @@ def flags_of_signs(signs: Signs) -> list[Flag]:
             "deviations only; the image hardly shows the cochlea, or it lies elsewhere."
         )
         flags.append(Flag("contrast", message, signs.contrast < NO_CONTRAST))
+    if signs.map_contrast is not None and signs.map_contrast < LOW_MAP_CONTRAST:
+        message = (
+            f"The probability map's log odds are higher inside the fitted surface than outside by "
+            f"{round(signs.map_contrast, 1) + 0.0:.1f} nats only; it hardly shows the cochlea, or shows it elsewhere."
+        )
+        flags.append(Flag("map_contrast", message, signs.map_contrast < NO_MAP_CONTRAST))
     errors = (
         ("surface_error", "segmentation", signs.surface_error_mm, ROUGH_MM, WRONG_MM),
         ("shape_surface_error", "fitted shape", signs.shape_surface_error_mm, ROUGH_SHAPE_MM, WRONG_SHAPE_MM),
@@ -128,7 +136,20 @@ def _of_field(found: Found) -> list[Flag]:
         missing = np.count_nonzero(levels > 0) * SPACING**3
         if missing > MISSING_MM3:
             flags.append(Flag("cut_field_of_view", f"{missing:.0f} mm3 of the cochlea lie outside the CT.", True))
+    unmapped = _of_map(found)
+    if unmapped > MISSING_MM3:
+        message = f"{unmapped:.0f} mm3 of the cochlea lie outside the probability map; there the shape decides alone."
+        flags.append(Flag("cut_map", message, False))
     return flags
+
+
+def _of_map(found: Found) -> float:
+    """How much of the fitted cochlea (mm3) a given map does not show."""
+    crop = found.crop
+    if crop.is_mapped is None or crop.is_mapped.all():
+        return 0.0
+    points = crop.points[~crop.is_mapped & ~is_beyond(crop.points)]
+    return float(np.count_nonzero(level_at(_shape(found), found.theta, points) > 0) * SPACING**3)
 
 
 def _of_labels(labels: Labels, measurements: dict[str, Measurement]) -> list[Flag]:

@@ -17,11 +17,21 @@ LEAST_COVERED = 0.5  # of the crop: less is a field of view that cuts the cochle
 
 @dataclasses.dataclass(frozen=True)
 class Crop:
-    """The image around a cochlea: voxel centres in its frame (mm), intensities, and which of them the CT covers."""
+    """The image around a cochlea: voxel centres in its frame (mm), intensities, and which of them the CT covers.
+
+    probability: p(inside) by a map that was given, and which voxels it covers (`is_mapped`); None without a map.
+    """
 
     points: Float[np.ndarray, "n 3"]
     intensities: Float[np.ndarray, " n"]
     is_covered: Bool[np.ndarray, " n"]
+    probability: Float[np.ndarray, " n"] | None = None
+    is_mapped: Bool[np.ndarray, " n"] | None = None
+
+    @property
+    def seen(self) -> Float[np.ndarray, " n"]:
+        """What the appearances read: probabilities where a map was given, else intensities."""
+        return self.intensities if self.probability is None else self.probability
 
     @property
     def share_covered(self) -> float:
@@ -50,9 +60,14 @@ def reformat(volume: Volume, frame: Frame) -> Crop:
 
 def sample(volume: Volume, frame: Frame, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Intensities at points of the cochlea's frame by linear interpolation, and whether the CT covers them."""
-    index = volume.to_index(points @ np.asarray(frame.axes) + np.asarray(frame.origin))
+    return world_sample(volume, points @ np.asarray(frame.axes) + np.asarray(frame.origin))
+
+
+def world_sample(volume: Volume, world: np.ndarray, margin: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """The same at points of the world (mm); up to `margin` voxels beyond the outermost centres count as covered."""
+    index = volume.to_index(world)
     shape = np.array(volume.shape)
-    is_covered = np.all((index >= 0) & (index <= shape - 1), axis=1)
+    is_covered = np.all((index >= -margin) & (index <= shape - 1 + margin), axis=1)
     first = np.clip(np.floor(index.min(axis=0)), 0, shape - 1).astype(int)
     last = np.clip(np.ceil(index.max(axis=0)) + 1, first + 1, shape).astype(int)
     block = volume.data[tuple(slice(a, b) for a, b in zip(first, last, strict=True))].astype(np.float32)

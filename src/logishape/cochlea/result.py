@@ -22,7 +22,7 @@ from logishape.cochlea.surface import Mesh, surface
 from logishape.cochlea.verdict import Flag, Verdict, caveat_of, verdict_of
 from logishape.inference.fit import Fit
 from logishape.io.results import FORMAT, VERSION
-from logishape.posterior import ShapePosterior
+from logishape.posterior import SampledPosterior, ShapePosterior
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +37,8 @@ class CaseResult:
     signs: the numbers behind them.
     curves: frequency and length by angle, the spiral's frame and centreline. population: mean and SD of parameters
     and measurements by name, as the prior has them; None if it has none.
-    notes: what was done differently from what was asked, in sentences.
+    notes: what was done differently from what was asked, in sentences. chains: of the sampler where it was asked for;
+    `posterior` is then the Gaussian with their mean and covariance.
     """
 
     side: Side
@@ -55,6 +56,7 @@ class CaseResult:
     signs: Signs
     notes: tuple[str, ...]
     options: SegmentOptions
+    chains: SampledPosterior | None = None
 
     @property
     def fit(self) -> Fit:
@@ -162,6 +164,7 @@ class CaseResult:
             "effective_noise_fraction": self.options.evidence * fraction,
             "draws": self.options.num_draws if has_one else 0,
             "blur": self._blur(),
+            "chains": None if self.chains is None else self.chains.summary(),
         }
 
     def _blur(self) -> dict[str, Any] | None:
@@ -175,9 +178,9 @@ class CaseResult:
         }
 
     def _appearance(self) -> dict[str, Any]:
-        seen = self.intensities
-        regions = {}
-        for name in ("inside", "outside"):
+        seen, has_map = self.intensities, self.found.crop.probability is not None
+        regions: dict[str, Any] = {"inside": None, "outside": None}
+        for name in () if has_map else ("inside", "outside"):
             mixture: Any = getattr(self.fit.state.regions, name)
             parts = mixture.components
             columns = (parts.weights, parts.means, parts.scales, mixture.dofs)
@@ -191,6 +194,7 @@ class CaseResult:
             "bone_value": seen.bone,
             "gain": seen.gain,
             "offset": seen.offset,
+            "model": "probability map" if has_map else "mixtures",
             **regions,
         }
 

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from logishape.appearance import Regions, supervised_regions
 from logishape.cochlea.appearance import paper_regions, tied_regions
 from logishape.cochlea.calibration import PARAMETERS
 from logishape.cochlea.evaluation import level_at
@@ -78,7 +79,7 @@ def begin(model: Model, crop: Crop, found: Intensities, options: SegmentOptions)
     cochlea = model.shape
     assert isinstance(cochlea, Cochlea)
     sample = observe(crop, crop.is_covered & ~is_beyond(crop.points), options)
-    return sample, State(cochlea.mean(), tied_regions(found, *_worth(sample, SHARE_INSIDE, options)))
+    return sample, State(cochlea.mean(), _regions(crop, found, _worth(sample, SHARE_INSIDE, options)))
 
 
 def follow(
@@ -113,8 +114,9 @@ def follow(
 def plain_fit(model: Model, crop: Crop, found: Intensities) -> Found:
     """The paper's way: one start, free mixtures, all voxels of the crop."""
     theta = np.clip(PAPER_START, model.prior.lower, model.prior.upper)
-    observation = Observation.from_arrays(crop.points, crop.intensities, crop.is_covered.astype(float))
-    refined = fit(model, observation, State(theta, paper_regions(found)))
+    observation = Observation.from_arrays(crop.points, crop.seen, crop.is_covered.astype(float))
+    regions = paper_regions(found) if crop.probability is None else supervised_regions()
+    refined = fit(model, observation, State(theta, regions))
     return Found(model, crop, found, observation, refined, np.array([_height(refined)]), path=refined.path)
 
 
@@ -131,7 +133,7 @@ def refine(
     near = crop.is_covered & ~is_beyond(crop.points) & (np.abs(levels) < NEAR)
     observation = observe(crop, near, options)
     share = float(np.mean(levels[near] > 0))
-    start = State(theta, tied_regions(found, *_worth(observation, share, options)))
+    start = State(theta, _regions(crop, found, _worth(observation, share, options)))
     (refined,) = fit_starts(model, observation, [start], _with(FitOptions(), method), GROUP)
     return refined, observation
 
@@ -167,7 +169,12 @@ def observe(crop: Crop, in_use: Bool[np.ndarray, " n"], options: SegmentOptions)
         rank = np.random.default_rng(0).permutation(in_use.size)
         rows = np.sort(rows[np.argsort(rank[rows])[:ROWS]])
     weights = np.full(rows.size, weight)
-    return Observation.from_arrays(crop.points[rows], crop.intensities[rows], weights).padded(ROWS)
+    return Observation.from_arrays(crop.points[rows], crop.seen[rows], weights).padded(ROWS)
+
+
+def _regions(crop: Crop, found: Intensities, worth: tuple[float, float]) -> Regions:
+    """The appearances a fit starts from: mixtures tied to the image, or the map's odds, which do not learn."""
+    return tied_regions(found, *worth) if crop.probability is None else supervised_regions()
 
 
 def _with(options: FitOptions, method: Method) -> FitOptions:

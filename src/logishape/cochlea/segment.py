@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.checks import check_ct, check_field, check_spacing
-from logishape.cochlea.draws import Draws, draw_cochleae
+from logishape.cochlea.draws import Draws, as_draws, draw_cochleae
 from logishape.cochlea.duct import OF_THE_FIT
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels, Painter, paint
@@ -17,12 +18,14 @@ from logishape.cochlea.matched import Matched, match, matched_posterior
 from logishape.cochlea.measurements import measure_all
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
+from logishape.cochlea.probability import check_map, crop_with_map, options_with_map
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
+from logishape.cochlea.sampled import PLAIN, flags_of_chains, sample_posterior
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
-from logishape.cochlea.signs import Signs, contrast, surface_errors
+from logishape.cochlea.signs import Signs, contrast, map_contrast, surface_errors
 from logishape.cochlea.spread import population_of
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
@@ -31,7 +34,7 @@ from logishape.core.observation import Observation
 from logishape.core.volume import Volume
 from logishape.inference.model import Model
 from logishape.inference.objective import log_joint
-from logishape.posterior import ShapePosterior, laplace
+from logishape.posterior import SampledPosterior, ShapePosterior, check_sampler, laplace
 from logishape.shapes import FirstOrder
 
 Progress = Callable[[str], None]
@@ -47,6 +50,7 @@ class Setting(NamedTuple):
     calibration: Calibration
     template: Template
     progress: Progress
+    probability: Volume | None = None
 
     def cochlea(self, frame: Frame | None = None) -> Cochlea:
         """The shape in a frame, with this calibration and these options; by its level where that is not fitted."""
@@ -71,6 +75,7 @@ def segment(
     template: Template | None = None,
     options: SegmentOptions | None = None,
     progress: Progress | None = None,
+    appearance_probability: Volume | None = None,
 ) -> CaseResult:
     """The cochlea of a CT (HU, RAS mm): labels on its own voxels, shape, parameters, measurements, flags.
 
@@ -79,11 +84,17 @@ def segment(
     `calibration` and `template` replace those that ship with the package. `progress` is called with the name of each
     of `STAGES` as it begins ("locate" only where something has to be found). Same volume, pose, options and
     calibration: same numbers.
+
+    `appearance_probability`: p(inside) of a network of your own, on the CT's grid or another in the same world. Its
+    log odds then stand for log p(I | inside) - log p(I | outside), and intensities are not modelled: intervals that
+    match blur become those of the observed information. Finding the cochlea and its checks still look at the CT.
     """
-    options, template = options or SegmentOptions(), template or load_template()
-    setting = Setting(options, _calibration(calibration, options), template, progress or (lambda _: None))
     volume = check_ct(volume)
     check_spacing(volume)
+    options, notes = _settle(options or SegmentOptions(), appearance_probability, volume)
+    template = template or load_template()
+    told = progress or (lambda _: None)
+    setting = Setting(options, _calibration(calibration, options), template, told, appearance_probability)
     place = _place(volume, pose, setting)
     setting.progress("fit")
     check_field(volume, place if isinstance(place, Frame) else place.frame, setting.cochlea())
@@ -95,10 +106,14 @@ def segment(
         matched = match(found, posterior, options)
     if matched is not None and posterior is not None:
         posterior = matched_posterior(found, posterior, matched, options.evidence)
+    chains = None
+    if options.posterior == "mcmc" and posterior is not None:
+        chains = sample_posterior(found, posterior, options, setting.progress)
+        posterior = None if chains is None else chains.as_gaussian(found.theta)
     theta = found.theta if matched is None else matched.theta
-    draws = None if posterior is None else _draws(cochlea, posterior, matched, setting.options)
+    draws = None if posterior is None else _draws(cochlea, chains or posterior, matched, options)
     setting.progress("labels")
-    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, setting.options.lengths[1])
+    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, options.lengths[1], appearance_probability)
     labels = paint(volume, painter, theta, draws)
     setting.progress("measurements")
     measurements, curves = measure_all(cochlea, theta, draws)
@@ -115,11 +130,27 @@ def segment(
         measurements=measurements,
         curves=curves,
         population=population_of(cochlea),
-        flags=find_flags(volume, found, posterior, labels, measurements, signs),
+        flags=(*find_flags(volume, found, posterior, labels, measurements, signs), *flags_of_chains(chains)),
         signs=signs,
-        notes=(*fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
+        notes=(*notes, *fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
         options=setting.options,
+        chains=chains,
     )
+
+
+def _settle(
+    options: SegmentOptions, probability: Volume | None, volume: Volume
+) -> tuple[SegmentOptions, tuple[str, ...]]:
+    """The options as they go with a map, and what they leave out, in sentences; what is missing is an error."""
+    notes: tuple[str, ...] = ()
+    if probability is not None:
+        check_map(probability, volume)
+        options, note = options_with_map(options)
+        notes = (note,)
+    if options.posterior == "mcmc":
+        check_sampler()
+        notes += (PLAIN,)
+    return options, notes
 
 
 def _place(volume: Volume, pose: Frame | Point | Located | None, setting: Setting) -> Frame | Located:
@@ -194,7 +225,7 @@ def _height(volume: Volume, fitted: Fitted, around: Frame, setting: Setting) -> 
         return -np.inf
     points = grid_points()
     points = points[np.linalg.norm(points - centre, axis=1) < RIVAL_BALL]
-    intensities, is_covered = sample(volume, around, points)
+    intensities, is_covered = sample(setting.probability or volume, around, points)
     world = points @ np.asarray(around.axes) + np.asarray(around.origin)
     model = Model(setting.cochlea(fitted.frame), found.model.prior, found.model.reference_length)
     weights = setting.options.evidence * is_covered
@@ -238,6 +269,7 @@ def _signs(volume: Volume, place: Frame | Located, fitted: Fitted, labels: Label
         score=None if search is None else search.score,
         margin=None if search is None else search.margin,
         contrast=contrast(fitted.found),
+        map_contrast=map_contrast(fitted.found),
         rival_gap=fitted.found.rival_gap,
         **surface_errors(volume, labels, fitted.cut),
     )
@@ -263,6 +295,8 @@ def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     options = setting.options
     shape = Cochlea(None, options.free, setting.calibration, distance=options.distance)
     crop = reformat(volume, frame)
+    if setting.probability is not None:
+        crop = crop_with_map(crop, setting.probability, frame, shape)
     model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
@@ -282,6 +316,9 @@ def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | N
         return None
 
 
-def _draws(cochlea: Cochlea, posterior: ShapePosterior, matched: Matched | None, options: SegmentOptions) -> Draws:
-    misfit = None if matched is None else matched.misfit
-    return draw_cochleae(cochlea, posterior, misfit, options.seed, options.num_draws)
+def _draws(
+    cochlea: Cochlea, posterior: ShapePosterior | SampledPosterior, matched: Matched | None, options: SegmentOptions
+) -> Draws:
+    if isinstance(posterior, SampledPosterior):
+        return as_draws(cochlea, posterior.sample(jax.random.key(options.seed), options.num_draws))
+    return draw_cochleae(cochlea, posterior, matched and matched.misfit, options.seed, options.num_draws)

@@ -7,6 +7,7 @@ import numpy as np
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels
+from logishape.cochlea.probability import log_odds_of
 from logishape.cochlea.search import Found
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.vestibule import is_beyond
@@ -23,7 +24,8 @@ class Signs:
     score, margin: of the search (`Located`). likeness: correlation with the template at the fitted pose. contrast: of
     bone to lumen across the fitted surface, in standard deviations. rival_gap: how far (nats) the best start is ahead
     of those that ended elsewhere. surface_error_mm, shape_surface_error_mm: the average surface error
-    of the segmentation and of the fitted shape.
+    of the segmentation and of the fitted shape. map_contrast: of a given probability map's log odds across the fitted
+    surface, nats.
     """
 
     likeness: float
@@ -33,6 +35,7 @@ class Signs:
     rival_gap: float | None = None
     surface_error_mm: float | None = None
     shape_surface_error_mm: float | None = None
+    map_contrast: float | None = None
 
 
 def surface_errors(volume: Volume, labels: Labels, cut: Frame | None) -> dict[str, float | None]:
@@ -50,16 +53,29 @@ def surface_errors(volume: Volume, labels: Labels, cut: Frame | None) -> dict[st
 
 def contrast(found: Found) -> float | None:
     """How much brighter it is outside the fitted surface than inside, in standard deviations of either side."""
-    shape, crop = found.model.shape, found.crop
-    assert isinstance(shape, Cochlea)
-    levels = level_at(shape.by_level(), found.theta, crop.points)
-    in_use = crop.is_covered & ~is_beyond(crop.points)
-    inside = crop.intensities[in_use & (levels > _INSIDE_MM)]
-    outside = crop.intensities[in_use & (levels < -_OUTSIDE_MM[0]) & (levels > -_OUTSIDE_MM[1])]
+    inside, outside = _across(found, found.crop.intensities)
     if min(inside.size, outside.size) < 100:
         return None
     step = np.median(outside) - np.median(inside)
     return float(step / max(np.hypot(_spread(inside), _spread(outside)) / np.sqrt(2), 1e-6))
+
+
+def map_contrast(found: Found) -> float | None:
+    """How much higher the log odds of a given map are inside the fitted surface than outside, nats; None: no map."""
+    if found.crop.probability is None:
+        return None
+    inside, outside = _across(found, log_odds_of(found.crop.probability))
+    return float(np.median(inside) - np.median(outside)) if min(inside.size, outside.size) >= 100 else 0.0
+
+
+def _across(found: Found, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the crop's voxels inside the fitted surface, and of those close outside."""
+    shape, crop = found.model.shape, found.crop
+    assert isinstance(shape, Cochlea)
+    levels = level_at(shape.by_level(), found.theta, crop.points)
+    in_use = crop.is_covered & ~is_beyond(crop.points)
+    is_outside = (levels < -_OUTSIDE_MM[0]) & (levels > -_OUTSIDE_MM[1])
+    return values[in_use & (levels > _INSIDE_MM)], values[in_use & is_outside]
 
 
 def _spread(values: np.ndarray) -> float:

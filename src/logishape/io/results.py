@@ -12,7 +12,7 @@ from logishape.core.volume import Volume
 from logishape.io.json_files import plain, read_json
 from logishape.io.volumes import read_mask, read_volume
 
-RECORD, FORMAT, VERSION = "result.json", "logishape result", 3
+RECORD, FORMAT, VERSION = "result.json", "logishape result", 4
 _FIELDS = {"trusted": bool, "flags": list, "notes": list, "status": str, "parameters": dict, "measurements": dict}
 
 

@@ -13,7 +13,7 @@ from logishape.posterior.information import (
 )
 from logishape.posterior.labels import label_probability, marginal_label_probability
 from logishape.posterior.laplace import ShapePosterior, laplace
-from logishape.posterior.mcmc import McmcOptions, SampledPosterior, mcmc
+from logishape.posterior.mcmc import McmcOptions, SampledPosterior, check_sampler, mcmc
 from logishape.posterior.mean_covariance import affine_invariant_mean, log_euclidean_mean
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "VoxelScores",
     "affine_invariant_mean",
     "appearance_information",
+    "check_sampler",
     "compare",
     "effective_sample_size",
     "evidence",

@@ -1,5 +1,7 @@
 """The posterior of the shape parameters: a Gaussian about the best fit, cut off at the prior's box."""
 
+from typing import Literal
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -39,7 +41,7 @@ class ShapePosterior(eqx.Module):
     lower: Float[np.ndarray, " p"]
     upper: Float[np.ndarray, " p"]
     parameter_names: tuple[str, ...] = eqx.field(static=True)
-    kind: Kind = eqx.field(static=True)
+    kind: Kind | Literal["mcmc"] = eqx.field(static=True)
     effective_fraction: float = eqx.field(static=True)
     is_fallback: bool = eqx.field(static=True)
 

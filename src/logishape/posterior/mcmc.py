@@ -22,6 +22,8 @@ from logishape.inference.objective import log_joint
 from logishape.posterior.convergence import effective_sample_size, split_r_hat
 from logishape.posterior.laplace import ShapePosterior
 
+_MOST_AT_ONCE = 100  # draws between two words on how far it is
+_WARM = 0.4  # of a chain's time, about, until it is tuned
 _MARGIN = 0.5  # SDs between the chart's centre and a bound that the fit lies on
 
 
@@ -93,6 +95,35 @@ class SampledPosterior(eqx.Module):
         every = self.all_draws
         chosen = jax.random.choice(key, len(every), (num_draws,), replace=num_draws > len(every))
         return every[np.asarray(chosen)]
+
+    def as_gaussian(self, best: Float[AnyArray, " p"]) -> ShapePosterior:
+        """The Gaussian with the draws' mean and covariance; `best` is the fit, which it reports beside them."""
+        return ShapePosterior(
+            mean=np.asarray(best),
+            centre=self.mean,
+            covariance=self.covariance,
+            lower=self.lower,
+            upper=self.upper,
+            parameter_names=self.parameter_names,
+            kind="mcmc",
+            effective_fraction=1.0,
+            is_fallback=False,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What the chains are worth, as plain numbers; by name where each parameter has its own."""
+        r_hat, worth = self.r_hat, self.effective_sample_size
+        return {
+            "num_chains": self.draws.shape[0],
+            "draws_per_chain": self.draws.shape[1],
+            "gradients": self.num_gradients,
+            "divergences": self.num_divergent,
+            "effective_sample_size": dict(zip(self.parameter_names, map(float, worth), strict=True)),
+            "r_hat": {
+                name: float(one) if np.isfinite(one) else None
+                for name, one in zip(self.parameter_names, r_hat, strict=True)
+            },
+        }
 
     def moved(self, offset: Float[np.ndarray, " p"]) -> "SampledPosterior":
         """The same draws, all moved alike, within the box."""
@@ -173,24 +204,37 @@ def mcmc(
     observation = observation.padded(padded_size(observation.num_voxels))
     check_state(model, observation, fit.check().state)
     target = Target(model, observation, fit.state.regions, Chart.around(posterior))
-    tell = tell or (lambda _: None)
-    chains, num_gradients, num_divergent = [], 0, 0
+    told = tell or (lambda _: None)
+    found = []
     with double_precision():
         target = jax.tree.map(jnp.asarray, target)
         for k, one in enumerate(jax.random.split(key, options.num_chains)):
-            first, warm, rest = jax.random.split(one, 3)
-            z = 2 * jax.random.normal(first, posterior.mean.shape, jnp.float64)
-            tuned = _tune(target, warm, z, (options.num_warmup, options.acceptance))
-            tell((k + 0.4) / options.num_chains)
-            draws, cost, diverged = to_host(_draw(target, tuned, rest, options.num_draws))
-            tell((k + 1) / options.num_chains)
-            chains.append(draws)
-            num_gradients += int(cost) + int(tuned.num_gradients)
-            num_divergent += int(diverged)
+            found.append(_chain(target, one, options, lambda share, k=k: told((k + share) / options.num_chains)))
+    chains, costs, diverged = zip(*found, strict=True)
     if not np.all(np.isfinite(chains)):
         raise FitError("the sampler left the numbers that can be told apart; start from another fit.")
     lower, upper = np.asarray(posterior.lower), np.asarray(posterior.upper)
-    return SampledPosterior(np.stack(chains), lower, upper, posterior.parameter_names, num_gradients, num_divergent)
+    return SampledPosterior(np.stack(chains), lower, upper, posterior.parameter_names, sum(costs), sum(diverged))
+
+
+def _chain(
+    target: Target, key: jax.Array, options: McmcOptions, tell: Callable[[float], None]
+) -> tuple[Float[np.ndarray, "s p"], int, int]:
+    """The draws of one chain, the gradients it took, and how many draws diverged; some draws at a time."""
+    first, warm, rest = jax.random.split(key, 3)
+    z = 2 * jax.random.normal(first, np.shape(target.chart.centre), jnp.float64)
+    tuned = _tune(target, warm, z, (options.num_warmup, options.acceptance))
+    state, num_gradients, num_divergent = tuned.state, int(tuned.num_gradients), 0
+    tell(_WARM)
+    num, keys, pieces = options.num_draws, jax.random.split(rest, options.num_draws), []
+    size = max(n for n in range(1, _MOST_AT_ONCE + 1) if num % n == 0)
+    for begin in range(0, num, size):
+        state, drawn = _draw(target, tuned, state, keys[begin : begin + size])
+        draws, cost, diverged = to_host(drawn)
+        pieces.append(draws)
+        num_gradients, num_divergent = num_gradients + int(cost), num_divergent + int(diverged)
+        tell(_WARM + (1 - _WARM) * (begin + size) / num)
+    return np.concatenate(pieces), num_gradients, num_divergent
 
 
 @eqx.filter_jit
@@ -204,16 +248,21 @@ def _tune(target: Target, key: jax.Array, z: jax.Array, how: tuple[int, float]) 
 
 
 @eqx.filter_jit
-def _draw(target: Target, tuned: Tuned, key: jax.Array, num_draws: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draws of the parameters, the gradients they took, and how many diverged."""
+def _draw(target: Target, tuned: Tuned, state: Any, keys: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+    """Where the chain is after a draw for each key; the draws, the gradients they took, and how many diverged."""
     kernel = _blackjax().nuts(target.log_density, tuned.step_size, tuned.inverse_mass)
 
     def step(state: Any, key: jax.Array) -> tuple[Any, Any]:
         state, told = kernel.step(key, state)
         return state, (target.chart.theta(state.position), told.num_integration_steps, told.is_divergent)
 
-    _, (draws, cost, diverged) = jax.lax.scan(step, tuned.state, jax.random.split(key, num_draws))
-    return draws, jnp.sum(cost), jnp.sum(diverged)
+    state, (draws, cost, diverged) = jax.lax.scan(step, state, keys)
+    return state, (draws, jnp.sum(cost), jnp.sum(diverged))
+
+
+def check_sampler() -> None:
+    """An error, in one sentence, where blackjax is not installed."""
+    _blackjax()
 
 
 def _blackjax() -> Any:
@@ -221,5 +270,5 @@ def _blackjax() -> Any:
         return importlib.import_module("blackjax")
     except ImportError as error:
         raise InputError(
-            "the No-U-turn sampler needs blackjax, which is not installed; run pip install 'logishape[mcmc]'."
+            'the No-U-turn sampler needs blackjax, which is not installed; run pip install "logishape[mcmc]".'
         ) from error

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from logishape.report.densities import learnt
 from logishape.report.drawing import Chart, linear, logarithmic, short, signed
-from logishape.report.facts import Record, regions_of
+from logishape.report.facts import Record, has_mixtures, regions_of
 from logishape.report.stored import Stored
 
 _FREQUENCIES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)  # Hz, of the axis
@@ -17,13 +17,13 @@ _STRIP, _DOT = (150, 16), 3.5
 
 
 def charts_of(stored: Stored) -> dict[str, Markup | None]:
-    """All charts by name; the correlation is None without a posterior."""
+    """All charts by name; the correlation is None without a posterior, the histogram where a map was read instead."""
     record = stored.record
     return {
         "frequency": frequency_chart(record["curves"]),
         "length": length_chart(record["curves"]),
         "correlation": None if record["covariance"] is None else correlation_chart(record),
-        "histogram": histogram_chart(stored),
+        "histogram": histogram_chart(stored) if has_mixtures(record) else None,
         "trace": trace_chart(record["fit"]["log_joint"]),
     }
 

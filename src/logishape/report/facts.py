@@ -58,6 +58,11 @@ def cut_of(record: Record) -> Frame | None:
 
 def regions_of(record: Record) -> Regions:
     """The fitted mixtures inside and outside."""
+    if not has_mixtures(record):
+        raise InputError(
+            "there should be mixtures of intensities to draw but a probability map was read instead of them; draw "
+            "another kind of figure."
+        )
     columns = ("weight", "mean", "scale", "degrees_of_freedom")
     with _told("appearance"):
         found = []
@@ -66,6 +71,12 @@ def regions_of(record: Record) -> Regions:
             weights, means, scales, dofs = ([float(part[column]) for part in parts] for column in columns)
             found.append(StudentMixture(weights, means, scales, dofs, estimate_dofs=False))
     return Regions(*found)
+
+
+def has_mixtures(record: Record) -> bool:
+    """Whether intensities were modelled; not where a probability map was read instead of them."""
+    with _told("appearance"):
+        return bool(record["appearance"]["model"] == "mixtures")
 
 
 def length_of(record: Record) -> float:
