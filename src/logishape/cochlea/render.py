@@ -9,7 +9,7 @@ from scipy import ndimage
 from logishape.cochlea.reformat import SHAPE, SPACING, Crop
 from logishape.core.arrays import AnyArray
 
-EDGE_MM = 0.05  # so far outside the true border the image has its half value (benchmarks/edges.py)
+EDGE_MM = 0.045  # so far outside the true border the image has its half value (benchmarks/edges.py)
 BLURS_MM = np.arange(0.05, 0.66, 0.06)  # standard deviations of the point spread that are tried
 _NEARBY_MM = np.array([-0.06, -0.02, 0.02, 0.06])
 _NEAR_MM = 1.0  # from the surface: where the image tells how blurred it is
