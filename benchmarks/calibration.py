@@ -51,8 +51,8 @@ def study(case: int, where: str) -> dict[str, Any]:
     """One phantom made and segmented: truth, estimates without and with correction, and how often they hold."""
     from logishape.cochlea import PhantomOptions, SegmentOptions, make_phantom, segment
     from logishape.cochlea.draws import draw_cochleae
+    from logishape.cochlea.estimate import plain_posterior
     from logishape.cochlea.measurements import QUANTITIES, measured_rows
-    from logishape.cochlea.segment import plain_posterior
     from logishape.core.errors import InputError
 
     given = settings(case)

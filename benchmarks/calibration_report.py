@@ -1,10 +1,11 @@
 """Tables and a figure of what `calibration.py` has left in a folder.
 
-    python benchmarks/calibration_report.py FOLDER [--image docs/images/coverage.png]
+    python benchmarks/calibration_report.py FOLDER [--image docs/images/coverage.png] [--markdown]
 
 For each class of phantoms: every parameter's and main measurement's bias, actual standard deviation, the median
 reported one by each kind of covariance, and how often intervals of 50, 80, 90 and 95 % hold the truth, without and
 with the correction for blur. Cases that were refused, or whose verdict is "do not use", are counted and left out.
+`--markdown` prints the short tables of docs/coverage.md instead.
 """
 
 import argparse
@@ -79,6 +80,37 @@ def report_class(cases: list[dict[str, Any]], words: str) -> None:
     print_table(f"reported SD by kind of covariance, {words}", ["", "actual SD", *kinds], rows, [])
 
 
+def markdown(found: dict[str, list[dict[str, Any]]]) -> None:
+    """The tables of the documentation: measurements of each class, parameters of both."""
+    for words, cases in found.items():
+        print(f"\nMeasurements {words}, {len(cases)} phantoms:\n")
+        print(
+            "| | bias, SD as fitted | hold, as fitted | bias, SD matched | reported SD | 50 % | 80 % | 90 % | 95 % |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|")
+        plain, matched = (columns(cases, way, "measurements") for way in WAYS)
+        for k, name in enumerate(plain[3]):
+            if name in MAIN:
+                before, after = (one[0][:, k] - one[1][:, k] for one in (plain, matched))
+                held = [f"{100 * coverage(matched[2], matched[1], level)[k]:.0f} %" for level in PAIRS]
+                width = np.median(matched[2][:, k, 6] - matched[2][:, k, 1]) / (2 * 1.6449)
+                own = f"{100 * coverage(plain[2], plain[1], 90)[k]:.0f} %"
+                numbers = [f"{x.mean():.3f}, {x.std():.3f}" for x in (before, after)]
+                print(f"| {name} | {numbers[0]} | {own} | {numbers[1]} | {width:.3f} | {' | '.join(held)} |")
+    print(
+        "\n| | as fitted | matched: bias, SD | reported SD | hold | other family, as fitted | other family, matched |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    tables = [[columns(cases, way, "parameters") for way in WAYS] for cases in found.values()]
+    for k, name in enumerate(tables[0][0][3]):
+        held = [[f"{100 * coverage(one[2], one[1], 90)[k]:.0f} %" for one in pair] for pair in tables]
+        values, truth, quantiles, _ = tables[0][1]
+        error, width = values[:, k] - truth[:, k], np.median(quantiles[:, k, 6] - quantiles[:, k, 1]) / (2 * 1.6449)
+        numbers = f"{error.mean():.3f}, {error.std():.3f} | {width:.3f}"
+        others = " | ".join(held[1]) if len(held) > 1 else " | "
+        print(f"| {name} | {held[0][0]} | {numbers} | {held[0][1]} | {others} |")
+
+
 def calibration_error(cases: list[dict[str, Any]], name: str) -> float:
     """The expected calibration error of a label map in the boundary band, all cases together."""
     bins = np.sum([case["labels"][name] for case in cases], axis=0)
@@ -116,6 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--image", type=Path)
+    parser.add_argument("--markdown", action="store_true")
     chosen = parser.parse_args()
     cases = load(chosen.folder)
     counts = [sum("refused" in case for case in cases), sum(case.get("verdict") == "do not use" for case in cases)]
@@ -123,10 +156,15 @@ def main() -> None:
     print(f"{len(cases)} phantoms: {counts[0]} refused, {counts[1]} not to be used, {len(broken)} broke", *broken)
     found = {words: usable(cases, misfit) for misfit, words in CLASSES.items()}
     found = {words: some for words, some in found.items() if some}
+    if chosen.markdown:
+        markdown(found)
     for words, some in found.items():
-        report_class(some, words)
+        if not chosen.markdown:
+            report_class(some, words)
         blur = [case["blur_mm"] - case["settings"]["point_spread_mm"] for case in some if case["blur_mm"]]
         print(f"point spread, found less true: mean {np.mean(blur):.3f}, SD {np.std(blur):.3f} mm")
+        strays = np.quantile([case["sections_sd_mm"] for case in some if case["sections_sd_mm"]], [0.05, 0.5, 0.95])
+        print("sections stray (SD, mm; 5 %, median, 95 %):", *(f"{one:.3f}" for one in strays))
         errors = [f"{name} {calibration_error(some, name):.3f}" for name in ("probability", "marginal")]
         print(f"expected calibration error of labels within 0.5 mm of the surface: {', '.join(errors)}")
     if chosen.image is not None:

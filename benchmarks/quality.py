@@ -246,20 +246,25 @@ def print_clean(rows: list[dict[str, Any]], words: str) -> None:
         print(f"  {row['kind']} {row['number']}: {row['refused'] or row['flags']}")
 
 
-def print_hard(rows: list[dict[str, Any]], figure: Path | None) -> None:
-    """Rank correlation of Dice with the surface errors."""
+def print_ranks(rows: list[dict[str, Any]], figure: Path | None) -> None:
+    """Rank correlation of Dice with the surface errors: of hard cases alone, with clean ones, and with broken ones."""
     kept = [row for row in rows if row["refused"] is None and row["quality"]["surface_error_mm"] is not None]
-    table = []
+    kept = [row for row in kept if row["kind"] != "without"]  # there is no Dice of what is not there
     pairs = [
         ("surface_error_mm", "dice"),
         ("shape_surface_error_mm", "dice"),
         ("shape_surface_error_mm", "shape_dice"),
     ]
-    for sign, score in pairs:
-        found: Any = spearmanr([row["quality"][sign] for row in kept], [row[score] for row in kept])
-        table.append([sign, score, f"{len(kept)}", f"{found.statistic:.2f}"])
-    title = f"Hard cases, {len(rows) - len(kept)} refused; Dice {min(r['dice'] for r in kept):.2f} to "
-    print_table(f"{title}{max(r['dice'] for r in kept):.2f}", ["error", "score", "n", "Spearman"], table, [])
+    table = []
+    for words, kinds in (("hard", ["hard"]), ("and clean", ["hard", "clean"]), ("and broken", list(KINDS))):
+        some = [row for row in kept if row["kind"] in kinds]
+        for sign, score in pairs if len(some) > 2 else ():  # fewer have no ranks
+            found: Any = spearmanr([row["quality"][sign] for row in some], [row[score] for row in some])
+            dices = [row[score] for row in some]
+            span = f"{min(dices):.2f} to {max(dices):.2f}"
+            table.append([words, sign, score, f"{len(some)}", span, f"{found.statistic:.2f}"])
+    header = ["phantoms", "error", "score", "n", "scores", "Spearman"]
+    print_table("Surface error and Dice, of what was not refused", header, table, [])
     if figure is not None:
         draw(kept, figure)
 
@@ -335,8 +340,7 @@ def main() -> None:
     print_clean(by_kind["clean"], "phantoms")
     if chosen.specimens is not None:
         print_clean(specimens(chosen.specimens), "specimens")
-    if len(by_kind["hard"]) > 2:  # fewer have no ranks
-        print_hard(by_kind["hard"], chosen.figure)
+    print_ranks(rows, chosen.figure)
 
 
 if __name__ == "__main__":

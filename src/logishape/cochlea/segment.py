@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from logishape.cochlea.calibration import Calibration, load_calibration, paper_calibration
 from logishape.cochlea.checks import check_ct, check_field, check_spacing
-from logishape.cochlea.draws import Draws, as_draws, draw_cochleae
 from logishape.cochlea.duct import OF_THE_FIT
+from logishape.cochlea.estimate import estimate
 from logishape.cochlea.frame import Frame
 from logishape.cochlea.labels import Labels, Painter, paint
 from logishape.cochlea.locate import Located, locate
 from logishape.cochlea.lumen import find_intensities
-from logishape.cochlea.matched import Matched, match, matched_posterior
 from logishape.cochlea.measurements import measure_all
 from logishape.cochlea.options import SegmentOptions
 from logishape.cochlea.pose import Point, likeness
@@ -22,20 +20,19 @@ from logishape.cochlea.probability import check_map, crop_with_map, options_with
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
-from logishape.cochlea.sampled import PLAIN, flags_of_chains, sample_posterior
+from logishape.cochlea.sampled import PLAIN, flags_of_chains
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs, contrast, map_contrast, surface_errors
 from logishape.cochlea.spread import population_of
 from logishape.cochlea.template import Template, load_template
 from logishape.cochlea.vestibule import BELIEVABLE, frame_of_model, frame_offset, pose_surprise
-from logishape.core.errors import FitError, InputError
+from logishape.core.errors import InputError
 from logishape.core.observation import Observation
 from logishape.core.volume import Volume
 from logishape.inference.model import Model
 from logishape.inference.objective import log_joint
-from logishape.posterior import SampledPosterior, ShapePosterior, check_sampler, laplace
-from logishape.shapes import FirstOrder
+from logishape.posterior import check_sampler
 
 Progress = Callable[[str], None]
 STAGES = ("locate", "fit", "posterior", "labels", "measurements")
@@ -101,40 +98,34 @@ def segment(
     fitted = _fit(volume, place, setting)
     found, cochlea = fitted.found, setting.cochlea(fitted.frame)
     setting.progress("posterior")
-    posterior, matched = plain_posterior(found, setting.options), None
-    if options.intervals == "matched" and posterior is not None and found.fit.status.is_usable:
-        matched = match(found, posterior, options)
-    if matched is not None and posterior is not None:
-        posterior = matched_posterior(found, posterior, matched, options.evidence)
-    chains = None
-    if options.posterior == "mcmc" and posterior is not None:
-        chains = sample_posterior(found, posterior, options, setting.progress)
-        posterior = None if chains is None else chains.as_gaussian(found.theta)
-    theta = found.theta if matched is None else matched.theta
-    draws = None if posterior is None else _draws(cochlea, chains or posterior, matched, options)
+    known = estimate(found, cochlea, options, setting.progress)
     setting.progress("labels")
     painter = Painter(cochlea, found.fit.state.regions, fitted.cut, options.lengths[1], appearance_probability)
-    labels = paint(volume, painter, theta, draws)
+    labels = paint(volume, painter, known.theta, known.draws)
     setting.progress("measurements")
-    measurements, curves = measure_all(cochlea, theta, draws)
+    measurements, curves = measure_all(cochlea, known.theta, known.draws)
     signs = _signs(volume, place, fitted, labels, setting)
+    is_uncorrected = options.intervals == "matched" and known.matched is None
     return CaseResult(
         side=fitted.frame.side,
         cochlea=cochlea,
         found=found,
-        posterior=posterior,
-        matched=matched,
-        draws=draws,
+        posterior=known.posterior,
+        matched=known.matched,
+        draws=known.draws,
         cut=fitted.cut,
         labels=labels,
         measurements=measurements,
         curves=curves,
         population=population_of(cochlea),
-        flags=(*find_flags(volume, found, posterior, labels, measurements, signs), *flags_of_chains(chains)),
+        flags=(
+            *find_flags(volume, found, known.posterior, labels, measurements, signs),
+            *flags_of_chains(known.chains),
+        ),
         signs=signs,
-        notes=(*notes, *fitted.notes, *([UNCORRECTED] if options.intervals == "matched" and matched is None else [])),
+        notes=(*notes, *fitted.notes, *([UNCORRECTED] if is_uncorrected else [])),
         options=setting.options,
-        chains=chains,
+        chains=known.chains,
     )
 
 
@@ -300,25 +291,3 @@ def _fit_in(volume: Volume, frame: Frame, setting: Setting) -> Found:
     model = Model(shape, shape.prior(gaussian=not options.is_paper), options.lengths[0])
     intensities = find_intensities(crop)
     return plain_fit(model, crop, intensities) if options.is_paper else search(model, crop, intensities, options)
-
-
-def plain_posterior(found: Found, options: SegmentOptions) -> ShapePosterior | None:
-    """The Laplace posterior of the very objective that was fitted: each voxel counts for `evidence`.
-
-    Second derivatives of the shape, zero in the mean, are left out: they would take a minute to compile.
-    """
-    model = Model(FirstOrder(found.model.shape), found.model.prior, found.model.reference_length)
-    try:
-        return laplace(
-            model, found.observation, found.fit, "complete" if options.intervals == "complete" else "observed"
-        )
-    except FitError:
-        return None
-
-
-def _draws(
-    cochlea: Cochlea, posterior: ShapePosterior | SampledPosterior, matched: Matched | None, options: SegmentOptions
-) -> Draws:
-    if isinstance(posterior, SampledPosterior):
-        return as_draws(cochlea, posterior.sample(jax.random.key(options.seed), options.num_draws))
-    return draw_cochleae(cochlea, posterior, matched and matched.misfit, options.seed, options.num_draws)
