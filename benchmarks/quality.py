@@ -247,7 +247,7 @@ def print_clean(rows: list[dict[str, Any]], words: str) -> None:
 
 
 def print_ranks(rows: list[dict[str, Any]], figure: Path | None) -> None:
-    """Rank correlation of Dice with the surface errors: of hard cases alone, with clean ones, and with broken ones."""
+    """Rank correlation of Dice with the surface errors: of hard cases, with clean ones, with broken ones too."""
     kept = [row for row in rows if row["refused"] is None and row["quality"]["surface_error_mm"] is not None]
     kept = [row for row in kept if row["kind"] != "without"]  # there is no Dice of what is not there
     pairs = [

@@ -72,6 +72,7 @@ def measured(turns=2.6) -> dict[str, Measurement]:
     return {name: Measurement(turns, turns, turns - 0.1, turns + 0.1, one.unit) for name, one in QUANTITIES.items()}
 
 
+SHAPE_ERROR = "shape_surface_error"
 CT = Volume.from_spacing(np.arange(729.0).reshape(9, 9, 9), 0.4)
 
 
@@ -198,7 +199,9 @@ def test_a_cochlea_cut_by_the_field_of_view():
     [
         ({"score": 0.9, "margin": 0.1}, {}),
         ({"score": None, "margin": None, "contrast": None, "rival_gap": 50.0}, {}),
-        ({"score": quality.LOW_SCORE - 0.01}, {"score": False}),
+        ({"score": quality.LOW_SCORE - 0.01}, {}),  # the image bears the fitted shape out
+        ({"score": quality.LOW_SCORE - 0.01, "shape_surface_error_mm": 0.2}, {"score": False}),
+        ({"score": quality.LOW_SCORE - 0.01, "shape_surface_error_mm": None}, {"score": False, SHAPE_ERROR: True}),
         ({"margin": quality.SMALL_MARGIN - 0.01}, {"margin": False}),
         ({"rival_gap": quality.CLOSE_RIVAL - 0.1}, {"rival": False}),
         ({"contrast": quality.LOW_CONTRAST + 0.1}, {}),

@@ -37,6 +37,7 @@ LOW_MAP_CONTRAST, NO_MAP_CONTRAST = 3.0, 1.1
 # Cross-validated specimens reach 0.05 and 0.18, phantoms as clean 0.01 and 0.04.
 ROUGH_MM, WRONG_MM = 0.12, 0.35
 ROUGH_SHAPE_MM, WRONG_SHAPE_MM = 0.30, 0.55
+CLEAR_SHAPE_MM = 0.15  # with less the image bears out what the search was not sure of
 
 
 def find_flags(
@@ -66,7 +67,8 @@ def flags_of_signs(signs: Signs) -> list[Flag]:
             f"same, {DOUBTFUL_LIKENESS} and more are usual); check that this is the cochlea."
         )
         flags.append(Flag("likeness", message, signs.likeness < WRONG_LIKENESS))
-    if signs.score is not None and signs.score < LOW_SCORE:
+    is_borne_out = signs.shape_surface_error_mm is not None and signs.shape_surface_error_mm < CLEAR_SHAPE_MM
+    if signs.score is not None and signs.score < LOW_SCORE and not is_borne_out:
         message = f"What was found resembles a cochlea by {signs.score:.2f} only; check that it is one."
         flags.append(Flag("score", message, False))
     if signs.margin is not None and signs.margin < SMALL_MARGIN:
