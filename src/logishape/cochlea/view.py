@@ -18,7 +18,6 @@ from logishape.posterior.correlation import correlation_on_lattice
 NUM_LOOKS = 3  # Gauss-Newton steps
 _STEPS = 1e-3, 2e-3  # differences: of a parameter in parts of its box, of a deviation
 _ROBUST = 2.0  # residuals beyond so many of their scale count less
-_SHORTEST = 0.15  # voxels: noise that reaches no farther is white
 
 
 class View(NamedTuple):
@@ -69,9 +68,7 @@ def view(found: Found, state: np.ndarray, blur_mm: float | None = None) -> View:
 
 def _share(J: np.ndarray, information: np.ndarray, near: np.ndarray, length: float) -> float:
     """p / tr(H^-1 B): H the information of white noise, B that of noise correlated over this length (voxels)."""
-    if length < _SHORTEST:
-        return 1.0
-    whole = (4 * np.pi * length**2) ** 1.5  # the sum of the correlation exp(-h^2 / (4 length^2)) over all lags
+    whole = (1 + 4 * np.pi * length**2) ** 1.5  # the sum of the correlation over all lags (`NoiseCorrelation`)
     smoothed = np.empty_like(J)
     for k, column in enumerate(J.T):
         grid = np.zeros(near.shape)
