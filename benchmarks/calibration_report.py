@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from engine import print_table
 
+from logishape.metrics import Reliability
+
 MAIN = ("A", "B", "H", "duct_length_organ_of_corti", "duct_length_lateral_wall", "turns", "volume")
 PAIRS = {50: (3, 4), 80: (2, 5), 90: (1, 6), 95: (0, 7)}  # which of the quantiles that are kept
 CLASSES = {0.0: "of the model's family", 1.0: "of another family"}
@@ -113,8 +115,7 @@ def markdown(found: dict[str, list[dict[str, Any]]]) -> None:
 
 def calibration_error(cases: list[dict[str, Any]], name: str) -> float:
     """The expected calibration error of a label map in the boundary band, all cases together."""
-    bins = np.sum([case["labels"][name] for case in cases], axis=0)
-    return float(np.sum(np.abs(bins[:, 1] - bins[:, 2])) / bins[:, 0].sum())
+    return Reliability.of_sums(*np.sum([case["labels"][name] for case in cases], axis=0).T).expected_error
 
 
 def draw(cases: dict[str, list[dict[str, Any]]], path: Path) -> None:

@@ -44,27 +44,14 @@ def specimen_curves(out: Path, name: str, kind: str) -> Curves | None:
     return {one: reliability(values, truth.data[band] > 0, NUM_BINS) for one, values in maps.items()}
 
 
-def together(curves: list[Reliability]) -> Reliability:
-    """The curve of all voxels of several cases."""
-    counts = np.sum([one.counts for one in curves], axis=0)
-    sums = [
-        np.sum([np.where(one.counts > 0, one.counts * getattr(one, name), 0) for one in curves], axis=0)
-        for name in ("mean_probability", "fraction")
-    ]
-    means = [np.divide(one, counts, out=np.full(len(counts), np.nan), where=counts > 0) for one in sums]
-    return Reliability(counts, *means)
-
-
 def study_curves(folder: Path, misfit: float) -> Curves:
     """The curves of the phantoms of a class, from the bins that each case has left."""
     cases = [json.loads(path.read_text()) for path in sorted(folder.glob("case-*.json"))]
     cases = [one for one in cases if one.get("verdict") in ("good", "check") and one["settings"]["misfit"] == misfit]
-    found = {}
-    for name in MAPS:
-        counts, said, inside = np.sum([one["labels"][name] for one in cases], axis=0).T
-        share = [np.divide(one, counts, out=np.full(len(counts), np.nan), where=counts > 0) for one in (said, inside)]
-        found[name] = Reliability(counts, *share)
-    return found
+    if not cases:
+        return {}
+    bins = {name: np.sum([one["labels"][name] for one in cases], axis=0).T for name in MAPS}
+    return {name: Reliability.of_sums(*sums) for name, sums in bins.items()}
 
 
 def draw(panels: dict[str, Curves], path: Path) -> None:
@@ -104,11 +91,11 @@ def main() -> None:
         ]
         print_table(f"Specimens against {words}: expected calibration error, bias", ["", *MAPS], rows, [])
         panels[f"{len(kept)} specimens, {words}"] = {
-            key: together([one[key] for one in kept.values()]) for key in MAPS
+            key: Reliability.pooled([one[key] for one in kept.values()], alike=False) for key in MAPS
         }
     if chosen.study is not None:
         for misfit, words in ((0.0, "phantoms of the model's family"), (1.0, "phantoms of another family")):
-            panels[words] = study_curves(chosen.study, misfit)
+            panels |= {words: found} if (found := study_curves(chosen.study, misfit)) else {}
     rows = [
         [words, *(f"{one[key].expected_error:.3f} {one[key].bias:+.3f}" for key in MAPS)]
         for words, one in panels.items()

@@ -1,6 +1,7 @@
 """The benchmarks run: their tables are printed, and a batch does what a loop does."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -75,3 +76,18 @@ def test_the_way_of_the_paper_asks_for_its_package(monkeypatch):
     benchmark = importlib.import_module("cochlea_shape")
     mesh = ls.cochlea.Mesh(np.eye(3), np.array([[0, 1, 2]]))
     assert_one_sentence(lambda: benchmark.vtk_distance(mesh, np.zeros((1, 3))), "vtk")
+
+
+def test_label_maps_of_a_study_are_pooled(tmp_path):
+    """Two cases of one class, none of the other: voxels count alike, and the class without cases is left out."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from reliability import study_curves
+
+    for number, inside in enumerate((30.0, 90.0)):
+        bins = [[100.0, 25.0, inside], [0.0, 0.0, 0.0]]
+        case = {"verdict": "good", "settings": {"misfit": 0.0}, "labels": {"probability": bins, "marginal": bins}}
+        (tmp_path / f"case-{number:04d}.json").write_text(json.dumps(case))
+    found = study_curves(tmp_path, 0.0)
+    assert found["marginal"].fraction[0] == pytest.approx(0.6)
+    assert found["marginal"].expected_error == pytest.approx(0.35)
+    assert study_curves(tmp_path, 1.0) == {}

@@ -14,7 +14,7 @@ from matplotlib.image import imread
 
 from logishape import cli
 from logishape.cochlea import load_calibration
-from logishape.report import KINDS, Stored, figure, find_results, read_stored, save, write_figures
+from logishape.report import KINDS, Stored, figure, read_stored, results_in, save, write_figures
 from logishape.report.evolution import chosen_steps
 from logishape.report.facts import cochlea_of, cut_of, parameters_of, path_of, regions_of, window_of
 from tests.problems import assert_one_sentence
@@ -66,7 +66,7 @@ def test_figures_lie_beside_the_result_unless_told_otherwise(out, tmp_path):
     place = tmp_path / "copy" / "right"
     shutil.copytree(out / "right", place)
     (tmp_path / "copy" / "left").mkdir()
-    assert find_results(tmp_path / "copy") == (place,)  # the other is no result
+    assert results_in(tmp_path / "copy") == (place,)  # the other is no result
     assert write_figures(tmp_path / "copy", "densities") == tuple(
         place / "figures" / f"densities.{ending}" for ending in ("png", "svg")
     )
@@ -75,6 +75,11 @@ def test_figures_lie_beside_the_result_unless_told_otherwise(out, tmp_path):
     assert {path.name for path in named} == {f"paper-{s}.{e}" for s in ("left", "right") for e in ("png", "svg")}
     placed = write_figures(tmp_path / "copy", "densities", tmp_path / "paper")
     assert {path.parent.name for path in placed} == {"left", "right"}
+    (tmp_path / "copy").rename(tmp_path / "scan")
+    (tmp_path / "several").mkdir()
+    (tmp_path / "scan").rename(tmp_path / "several" / "scan")
+    many = write_figures(tmp_path / "several", "densities", tmp_path / "all")
+    assert {path.parent.name for path in many} == {"scan-left", "scan-right"}
 
 
 def test_a_figure_that_fails_leaves_the_older_one(stored, tmp_path):

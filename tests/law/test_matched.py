@@ -9,6 +9,7 @@ import pytest
 
 from logishape.cochlea import PhantomOptions, SegmentOptions, make_phantom, segment
 from logishape.cochlea.calibration import DEFAULT_FILE
+from logishape.cochlea.matched import _what_is_left
 from logishape.cochlea.measurements import measure
 from tests.problems import assert_one_sentence
 
@@ -66,6 +67,15 @@ def test_a_mirrored_ear_gives_mirrored_results(right):
     _, left = segmented("left")
     for name in SIZES:
         assert left.measurements[name].value == pytest.approx(right[1].measurements[name].value, rel=0.002)
+
+
+def test_steps_that_shrink_alike_are_summed():
+    """1 + 1/2 + 1/4 + ... leaves 1/2 after the second; steps that grow or turn round are not followed."""
+    step = np.array([3.0, -1.0])
+    np.testing.assert_allclose(_what_is_left(step, step / 2), step / 2 * (0.5 / 0.5))
+    np.testing.assert_allclose(_what_is_left(step, step / 4), step / 4 * (0.25 / 0.75))
+    np.testing.assert_allclose(_what_is_left(step, -step / 2), 0)
+    np.testing.assert_allclose(_what_is_left(step, 2 * step), 2 * step * (0.7 / 0.3))
 
 
 def test_the_papers_preset_knows_no_correction():

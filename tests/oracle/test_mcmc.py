@@ -118,11 +118,9 @@ def test_the_chart_has_the_volume_of_its_map(x64):
     assert 0 < on_bound.theta(jnp.zeros(2))[0] < 0.2
 
 
-def test_draws_move_together_and_stay_in_the_box(key):
+def test_draws_are_sampled_without_repetition_where_they_can(key):
     draws = np.random.default_rng(0).uniform(0, 1, (2, 50, 1))
     found = ls.SampledPosterior(draws, np.zeros(1), np.ones(1), ("x",), 0, 0)
-    moved = found.moved(np.array([0.5]))
-    np.testing.assert_allclose(moved.draws, np.minimum(draws + 0.5, 1))
     chosen = found.sample(key, 60)
     assert len(np.unique(chosen)) == 60  # none twice
     assert np.isin(chosen, draws).all()

@@ -84,7 +84,7 @@ def drawn(cochlea, misfit, noise, count=NUM_DRAWS):
 def test_draws_have_the_joint_covariance(cochlea):
     """Of parameters C = noise + R S R', of deviations S, between them -R S: to what 4000 draws leave."""
     p, rng = len(cochlea.mean()), np.random.default_rng(2)
-    response = rng.normal(size=(p, NUM_MODES)) * cochlea.sd()[:, None] * 0.05
+    response = rng.normal(size=(p, NUM_MODES)) * cochlea.sd()[:, None] * 0.2
     misfit = Misfit(0.1, response)
     noise = np.diag(np.square(0.05 * cochlea.sd()))
     draws, deviations, covariance = drawn(cochlea, misfit, noise)

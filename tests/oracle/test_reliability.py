@@ -60,6 +60,10 @@ def test_pooled_cases_count_the_same():
     assert found.mean_probability[1] == pytest.approx((0.2 * 1 + 0.25 * 0.25) / 1.25)
     assert found.fraction[1] == pytest.approx(0.2)
     assert Reliability.pooled([one]).expected_error == pytest.approx(one.expected_error)
+    whole = reliability([0.2, 0.2, 0.25, 0.75, 0.75, 0.75], [0, 0, 1, 1, 1, 0], 5)
+    every = Reliability.pooled([one, other], alike=False)
+    for name in ("counts", "mean_probability", "fraction"):
+        np.testing.assert_allclose(getattr(every, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize(

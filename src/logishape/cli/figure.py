@@ -10,7 +10,10 @@ from logishape.cli.terminal import one_line, prepare_jax
 
 def command(
     results: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A folder that logishape cochlea wrote: of one ear, or of both.")
+        Path,
+        typer.Argument(
+            metavar="OUT", help="A folder that logishape cochlea wrote: of one ear, of both, or of several scans."
+        ),
     ],
     kind: Annotated[
         str,

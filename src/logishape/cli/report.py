@@ -21,10 +21,10 @@ def command(
     Exit code 2 means that a page could not be written; the others are.
     """
     prepare_jax()
-    from logishape.report import every_result, rebuild_page
+    from logishape.report import rebuild_page, results_in
 
     failed = False
-    folders = every_result(results)
+    folders = results_in(results)
     for folder in folders:
         try:
             typer.echo(one_line(rebuild_page(folder)))

@@ -77,7 +77,8 @@ class Labels:
 class Painter:
     """All that labels need: the fitted model in the world, its appearances, where it is cut, how sharp labels are.
 
-    probability: the map that the appearances read instead of the CT, None without one.
+    probability: the map that the appearances read instead of the CT, None without one. is_paper: draws keep the label
+    length.
     """
 
     cochlea: Cochlea
@@ -85,6 +86,7 @@ class Painter:
     cut: Frame | None
     label_length: float
     probability: Volume | None = None
+    is_paper: bool = False
 
     @property
     def reach(self) -> float:
@@ -184,18 +186,27 @@ def _rho(regions: Regions, values: Float[AnyArray, " n"]) -> jax.Array:
 def _mean_probability(painter: Painter, world: np.ndarray, log_odds: np.ndarray, draws: Draws) -> np.ndarray:
     """The mean label over draws: of level and sections alone, what the intensities say is the same for all.
 
-    The label length l is how far labels leave the *fitted* shape, whose own error is part of it: a logistic variable
-    of scale l has the variance pi^2 l^2 / 3. Of the draws, which have that error, labels leave each by less:
-    l'^2 = l^2 - 3 v / pi^2, v the variance of the level over draws near the surface; at least a half of l.
+    Each draw has the label length of `drawn_length`, with the variance of the level over draws near the surface; the
+    paper's preset keeps the label length, as the paper does.
     """
     near = world[np.abs(level_at(painter.cochlea, draws.theta.mean(axis=0), world)) < NEAR_MM]
     some = [level_at(painter.cochlea.with_sections(powers), theta, near) for theta, powers in _some(draws)]
-    variance = float(np.mean(np.var(some, axis=0))) if len(near) else 0.0
-    length = np.sqrt(max(painter.label_length**2 - 3 * variance / np.pi**2, painter.label_length**2 / 4))
+    variance = float(np.mean(np.var(some, axis=0))) if len(near) and not painter.is_paper else 0.0
+    length = drawn_length(painter.label_length, variance)
     total = np.zeros(len(world))
     for theta, powers in zip(*draws, strict=True):
         total += expit(level_at(painter.cochlea.with_sections(powers), theta, world) / length + log_odds)
     return total / len(draws.theta)
+
+
+def drawn_length(label_length: float, variance: float) -> float:
+    """The label length (mm) of a drawn shape, where levels vary by so much (mm^2) over draws.
+
+    The label length l is how far labels leave the *fitted* shape, whose own error is part of it: a logistic variable
+    of scale l has the variance pi^2 l^2 / 3. Draws have that error, so labels leave each of them by less:
+    l'^2 = l^2 - 3 v / pi^2, at least l^2 / 4. Beyond the paper, where the same length counts the error twice.
+    """
+    return float(np.sqrt(max(label_length**2 - 3 * variance / np.pi**2, label_length**2 / 4)))
 
 
 def _some(draws: Draws) -> Iterable[tuple[np.ndarray, np.ndarray]]:

@@ -13,10 +13,8 @@ EDGE_MM = 0.045  # so far outside the true border the image has its half value (
 BLURS_MM = np.arange(0.05, 0.66, 0.06)  # standard deviations of the point spread that are tried
 _NEARBY_MM = np.array([-0.06, -0.02, 0.02, 0.06])
 _NEAR_MM = 1.0  # from the surface: where the image tells how blurred it is
-_LOCAL_MM, _LOCAL_REACH_MM = (
-    1.0,
-    1.6,
-)  # over how much the bone's own brightness is smoothed, and how far out it is seen
+_LOCAL_MM = 1.0  # over how much the bone's own brightness is smoothed
+_LOCAL_REACH_MM = 1.6  # from the surface: how far out it is seen
 _NUM_LOCAL = 4  # rounds that find it
 _BRIGHTNESS = (0.2, 1.5)  # of bone, in parts of its mean
 _ROBUST = 2.0  # residuals beyond so many of their scale count less

@@ -86,7 +86,9 @@ class CaseResult:
     @property
     def caveat(self) -> str:
         """What the intervals do not hold, in a sentence."""
-        return caveat_of(None if self.matched is None else self.matched.blur_mm)
+        kind = None if self.posterior is None else self.posterior.kind
+        blur_mm = None if self.matched is None else self.matched.blur_mm
+        return caveat_of(kind, blur_mm, self.found.crop.probability is not None)
 
     def surface(self, edge_length: float = 0.15) -> Mesh:
         """The fitted surface in world millimetres (needs scikit-image)."""

@@ -15,6 +15,7 @@ PLAIN = (
     "Draws and intervals are those of the plain fit's posterior, sampled by NUTS: what blur does to sizes is not "
     "taken off."
 )
+LOST = "The sampler lost its way and gave no draws, so there are no intervals; --posterior laplace gives them."
 LARGEST_R_HAT, LEAST_WORTH = 1.05, 100.0  # of any parameter: split R-hat, effective sample size
 
 
@@ -63,4 +64,7 @@ def flags_of_chains(chains: SampledPosterior | None) -> list[Flag]:
             f"need {LEAST_WORTH:.0f}."
         )
         flags.append(Flag("sample_size", message, False))
+    if chains.num_divergent:
+        message = f"{chains.num_divergent} of the sampler's draws lost their way; intervals may miss a corner."
+        flags.append(Flag("divergences", message, False))
     return flags

@@ -20,7 +20,7 @@ from logishape.cochlea.probability import check_map, crop_with_map, options_with
 from logishape.cochlea.quality import WRONG_LIKENESS, find_flags
 from logishape.cochlea.reformat import LEAST_COVERED, grid_points, reformat, sample
 from logishape.cochlea.result import CaseResult
-from logishape.cochlea.sampled import PLAIN, flags_of_chains
+from logishape.cochlea.sampled import LOST, PLAIN, flags_of_chains
 from logishape.cochlea.search import Found, plain_fit, search
 from logishape.cochlea.shape import Cochlea
 from logishape.cochlea.signs import Signs, contrast, map_contrast, surface_errors
@@ -100,12 +100,16 @@ def segment(
     setting.progress("posterior")
     known = estimate(found, cochlea, options, setting.progress)
     setting.progress("labels")
-    painter = Painter(cochlea, found.fit.state.regions, fitted.cut, options.lengths[1], appearance_probability)
+    looks, length = found.fit.state.regions, options.lengths[1]
+    painter = Painter(cochlea, looks, fitted.cut, length, appearance_probability, options.is_paper)
     labels = paint(volume, painter, known.theta, known.draws)
     setting.progress("measurements")
     measurements, curves = measure_all(cochlea, known.theta, known.draws)
     signs = _signs(volume, place, fitted, labels, setting)
-    is_uncorrected = options.intervals == "matched" and known.matched is None
+    if options.posterior == "mcmc":
+        notes += (LOST if known.chains is None else PLAIN,)
+    if options.intervals == "matched" and known.matched is None:
+        notes += (UNCORRECTED,)
     return CaseResult(
         side=fitted.frame.side,
         cochlea=cochlea,
@@ -123,7 +127,7 @@ def segment(
             *flags_of_chains(known.chains),
         ),
         signs=signs,
-        notes=(*notes, *fitted.notes, *([UNCORRECTED] if is_uncorrected else [])),
+        notes=(*notes, *fitted.notes),
         options=setting.options,
         chains=known.chains,
     )
@@ -140,7 +144,6 @@ def _settle(
         notes = (note,)
     if options.posterior == "mcmc":
         check_sampler()
-        notes += (PLAIN,)
     return options, notes
 
 

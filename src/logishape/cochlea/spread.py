@@ -1,4 +1,4 @@
-"""How far a Gaussian of parameters spreads what is computed from them: a surface, measurements of a population."""
+"""How far parameters spread what is computed from them: a surface by draws, a population's sizes by a Gaussian."""
 
 from collections.abc import Callable
 

@@ -15,7 +15,10 @@ NUM_MODES = len(MODES)
 
 
 def _unit_sd() -> np.ndarray:
-    """SDs of modes whose sum has an SD of one, times their part: a mode's mean square is 1/2, the constant's 1."""
+    """SDs of modes whose sum has an SD of one, times their part: a mode's mean square is 1/2, the constant's 1.
+
+    Of c0 the constant is left out, so that its sum has 0.94 of that.
+    """
     return np.array([_PARTS[COLUMNS[row]] * np.sqrt((1 if k == 0 else 2) / (_DEGREE + 1)) for row, k in MODES])
 
 
@@ -26,11 +29,9 @@ def strayed(
     powers: Float[AnyArray, "5 degree"], coefficients: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, "5 degree"]:
     """The powers of a section table to which Chebyshev series are added, a coefficient for each of `MODES`."""
-    found = np.array(powers, float)
     series = np.zeros((len(COLUMNS), _DEGREE + 1))
-    for (row, k), value in zip(MODES, coefficients, strict=True):
-        series[row, k] = value
-    return add_series(found, series)
+    series[tuple(np.transpose(MODES))] = coefficients
+    return add_series(np.asarray(powers), series)
 
 
 def add_series(

@@ -27,8 +27,21 @@ def verdict_of(flags: Iterable[Flag]) -> Verdict:
     return "do not use" if any(serious) else "check" if serious else "good"
 
 
-def caveat_of(point_spread_mm: float | None) -> str:
-    """What the intervals do not hold, in a sentence; `point_spread_mm` (SD) was taken off the sizes, if any."""
+def caveat_of(kind: str | None, point_spread_mm: float | None, has_map: bool) -> str:
+    """What the intervals do not hold, in a sentence.
+
+    `kind` of posterior, None without one; `point_spread_mm` (SD) was taken off the sizes, if any; whether a map of
+    probabilities took the place of intensities.
+    """
+    if kind is None:
+        return "There are no intervals: no posterior could be computed."
+    if has_map:
+        return "Intervals count what the probability map leaves open; errors of the map itself are not in them."
+    if kind == "complete":
+        return (
+            "Intervals are the paper's, which are too narrow: they count labels nobody saw, and nothing of blur; see "
+            "docs/coverage.md."
+        )
     if point_spread_mm is None:
         return (
             "Intervals count noise alone: blur makes sizes smaller than they are, in a clinical CT by more than "

@@ -33,13 +33,7 @@ def write_stl(path: str | os.PathLike[str], vertices: Any, faces: Any) -> None:
 
 def read_stl(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     """Vertices `(n, 3)` as the file gives them and faces `(m, 3)`; corners at the same place become one vertex."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path.")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} could not be read ({error.strerror}); check that it may be opened.") from error
+    path, content = Path(path), read_surface_bytes(Path(path))
     num_faces = int(np.frombuffer(content[80:84], "<u4")[0]) if len(content) >= 84 else -1
     if len(content) != 84 + num_faces * _TRIANGLE.itemsize:
         raise InputError(
@@ -51,6 +45,16 @@ def read_stl(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(f"{path.name} should hold triangles with finite corners but does not; export it again.")
     vertices, index = np.unique(corners + np.float32(0), axis=0, return_inverse=True)
     return vertices.astype(np.float64), index.reshape(-1, 3)
+
+
+def read_surface_bytes(path: Path) -> bytes:
+    """All of a file; one that is not there or may not be opened is an error."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; check the path.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} could not be read ({error.strerror}); check that it may be opened.") from error
 
 
 def check_mesh(vertices: np.ndarray, faces: np.ndarray) -> None:

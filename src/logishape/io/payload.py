@@ -6,13 +6,15 @@ import math
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from logishape.core.errors import InputError
-from logishape.io.dicom_headers import DicomSource
 from logishape.io.json_files import plain
+
+if TYPE_CHECKING:
+    from logishape.io.dicom_headers import DicomSource
 
 PIECE = 1 << 22  # bytes held at a time
 _SIP = 1 << 15  # compressed bytes fed at a time: what a member leaves over is copied for the next one
@@ -33,7 +35,7 @@ class FileImage:
     affine: np.ndarray
     notes: tuple[str, ...]
     listing: tuple[str, ...] = ()
-    source: DicomSource | None = None
+    source: "DicomSource | None" = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from logishape.core.errors import InputError
 from logishape.io.atomic import atomic_file
-from logishape.io.meshes import check_mesh
+from logishape.io.meshes import check_mesh, read_surface_bytes
 
 _FACE = np.dtype([("count", "u1"), ("corners", "<i4", 3)])
 _COLOURS = [("red", "u1"), ("green", "u1"), ("blue", "u1")]
@@ -66,13 +66,7 @@ def write_ply(
 
 def read_ply(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """Vertices, faces and values by name of a file that `write_ply` wrote, not its colours; others are refused."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; check the path.")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} could not be read ({error.strerror}); check that it may be opened.") from error
+    path, content = Path(path), read_surface_bytes(Path(path))
     found = _HEADER.match(content[:_MOST_HEADER])
     names = [] if found is None else ["x", "y", "z", *re.findall(r"float (\w+)", found[2].decode())]
     num_vertices, num_faces = (0, 0) if found is None else (int(found[1]), int(found[4]))

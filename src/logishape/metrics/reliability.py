@@ -17,7 +17,7 @@ class Reliability:
     """The reliability curve: for each of b bins of equal width from 0 to 1, what was said and what was true.
 
     counts: voxels. mean_probability: what was said of them. fraction: how many of them are inside in truth. The last
-    two are NaN in a bin without voxels. Of cases pooled, counts are shares and add up to their number.
+    two are NaN in a bin without voxels. Of cases pooled alike, counts are shares and add up to their number.
     """
 
     counts: Float[np.ndarray, " b"]
@@ -25,18 +25,27 @@ class Reliability:
     fraction: Float[np.ndarray, " b"]
 
     @classmethod
-    def pooled(cls, curves: Iterable["Reliability"]) -> "Reliability":
-        """The curve of several cases, each counting the same however many voxels it has."""
+    def of_sums(
+        cls, counts: Float[np.ndarray, " b"], said: Float[np.ndarray, " b"], inside: Float[np.ndarray, " b"]
+    ) -> "Reliability":
+        """The curve from each bin's number of voxels, the sum of their probabilities, and how many are inside."""
+        nothing = np.full(np.shape(counts), np.nan)
+        means = (np.divide(total, counts, out=nothing.copy(), where=counts > 0) for total in (said, inside))
+        return cls(counts, *means)
+
+    @classmethod
+    def pooled(cls, curves: Iterable["Reliability"], alike: bool = True) -> "Reliability":
+        """The curve of several cases, each counting the same however many voxels it has; or, not alike, each voxel."""
         parts = []
         for one in curves:
-            share = one.counts / one.counts.sum()
+            share = one.counts / (one.counts.sum() if alike else 1)
             sums = (np.where(share > 0, share * mean, 0.0) for mean in (one.mean_probability, one.fraction))
             parts.append([share, *sums])
         if len({len(part[0]) for part in parts}) != 1:
             raise InputError(
                 "expected curves of the same bins but there are none, or of different ones; make them alike."
             )
-        return _curve(*np.sum(parts, axis=0))
+        return cls.of_sums(*np.sum(parts, axis=0))
 
     @property
     def expected_error(self) -> float:
@@ -66,15 +75,11 @@ def reliability(probability: Any, truth: Any, bins: int = 20) -> Reliability:
     if bins < 1:
         raise InputError(f"the number of bins must be positive but is {bins}; try 20.")
     which = np.minimum((said.ravel() * bins).astype(int), bins - 1)
-    return _curve(*(np.bincount(which, w, bins) for w in (np.ones(said.size), said.ravel(), inside.ravel())))
+    return Reliability.of_sums(
+        *(np.bincount(which, w, bins) for w in (np.ones(said.size), said.ravel(), inside.ravel()))
+    )
 
 
 def expected_calibration_error(probability: Any, truth: Any, bins: int = 20) -> float:
     """The mean over voxels of |mean probability - share inside| of their bin: 0 holds, 0.5 says nothing."""
     return reliability(probability, truth, bins).expected_error
-
-
-def _curve(counts: np.ndarray, said: np.ndarray, inside: np.ndarray) -> Reliability:
-    nothing = np.full(counts.shape, np.nan)
-    means = (np.divide(total, counts, out=nothing.copy(), where=counts > 0) for total in (said, inside))
-    return Reliability(counts, *means)

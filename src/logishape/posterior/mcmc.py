@@ -125,10 +125,6 @@ class SampledPosterior(eqx.Module):
             },
         }
 
-    def moved(self, offset: Float[np.ndarray, " p"]) -> "SampledPosterior":
-        """The same draws, all moved alike, within the box."""
-        return eqx.tree_at(lambda one: one.draws, self, np.clip(self.draws + offset, self.lower, self.upper))
-
 
 class Chart(eqx.Module):
     """Coordinates z in which the box has no end and the Laplace posterior is about a standard normal.

@@ -43,7 +43,7 @@ def densities(stored: Stored) -> Figure:
 
 
 def learnt(stored: Stored) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The values of the voxels that the appearances learnt from, and the probability of each to be inside."""
+    """The values of voxels near the fitted surface, as the appearances learn from, and how probably they are inside."""
     chosen = _learnt_from(stored)
     values, record = stored.ct.data[chosen].astype(np.float32), stored.record
     log_odds = stored.level.data[chosen] / length_of(record) + np.asarray(regions_of(record).log_odds(values))
@@ -51,7 +51,7 @@ def learnt(stored: Stored) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "
 
 
 def _learnt_from(stored: Stored) -> Bool[np.ndarray, "x y z"]:
-    """The voxels that the appearances learnt from."""
+    """The voxels within the reach that the appearances learn from, of the shape as it is stored."""
     if stored.record["options"]["preset"] == "paper":
         return np.ones(stored.ct.shape, bool)
     cut, chosen = cut_of(stored.record), np.abs(stored.level.data) < NEAR

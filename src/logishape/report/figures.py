@@ -58,20 +58,6 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> tuple[Path, ...]:
     return tuple(files.values())
 
 
-def find_results(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The folders of results that are meant: this one, or those of its ears."""
-    place = Path(folder)
-    if is_result(place):
-        return (place,)
-    ears = tuple(place / side for side in get_args(Side) if is_result(place / side))
-    if not ears:
-        raise InputError(
-            f"{place} should be a folder of results, or hold left or right, but has no result.json; give a folder "
-            "that logishape cochlea wrote."
-        )
-    return ears
-
-
 def write_figures(
     folder: str | os.PathLike[str],
     kind: str,
@@ -81,24 +67,25 @@ def write_figures(
     """Draws one kind of figure of each ear in a folder of results; returns the files.
 
     They go to `figures` in each ear's folder; `out` is another folder, or a file that ends in .png or .svg: both are
-    written. There several ears have a folder each, or -left and -right after the file's name.
+    written. There several results have a folder each, or their name, such as left, after the file's.
     """
     if kind not in KINDS:
         raise InputError(f"the kind of figure must be one of {', '.join(KINDS)} but is {kind!r}; choose one of them.")
-    results = find_results(folder)
-    places = [_place(result, kind, out, len(results) > 1) for result in results]
+    results = results_in(folder)
+    names = ["-".join(result.relative_to(folder).parts) if len(results) > 1 else "" for result in results]
+    places = [_place(result, kind, out, name) for result, name in zip(results, names, strict=True)]
     drawn = [figure(read_stored(result), kind, calibration) for result in results]  # all, before one is written
     return tuple(file for one, place in zip(drawn, places, strict=True) for file in save(one, place))
 
 
-def _place(result: Path, kind: str, out: str | os.PathLike[str] | None, has_others: bool) -> Path:
-    """Where a figure goes, without an ending."""
+def _place(result: Path, kind: str, out: str | os.PathLike[str] | None, name: str) -> Path:
+    """Where a figure goes, without an ending; several results have names, that they can be told apart by."""
     if out is None:
         return result / "figures" / kind
     place = Path(out)
     if place.suffix.lower() in _OTHER_ENDINGS:
         raise InputError(f"figures are written as .png and .svg but {place.name} was asked for; name one of these.")
     if place.suffix.lower() not in (".png", ".svg"):
-        return (place / result.name if has_others else place) / kind
+        return (place / name if name else place) / kind
     place = place.with_suffix("")
-    return place.with_name(f"{place.name}-{result.name}") if has_others else place
+    return place.with_name(f"{place.name}-{name}") if name else place

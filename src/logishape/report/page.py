@@ -16,6 +16,7 @@ from logishape.cochlea.pipeline import Outcome
 from logishape.cochlea.verdict import HEADLINES, caveat_of
 from logishape.io import atomic_file
 from logishape.report.charts import charts_of
+from logishape.report.facts import has_mixtures
 from logishape.report.montage import draw_contours, montage
 from logishape.report.rows import measurement_rows, parameter_rows
 from logishape.report.scene import scene_of
@@ -65,7 +66,9 @@ def page(stored: Stored) -> str:
         .render(
             record=record,
             headline=HEADLINES[record["verdict"]],
-            caveat=caveat_of(blur["point_spread_mm"] if blur else None),
+            caveat=caveat_of(
+                record["posterior"]["kind"], blur["point_spread_mm"] if blur else None, not has_mixtures(record)
+            ),
             key=measurement_rows(record, is_main=True),
             others=measurement_rows(record, is_main=False),
             parameters=parameter_rows(record),

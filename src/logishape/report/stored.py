@@ -3,18 +3,18 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from logishape.cochlea.coloured import ColouredSurface
-from logishape.cochlea.frame import Frame
+from logishape.cochlea.frame import Frame, Side
 from logishape.cochlea.labels import Labels
 from logishape.cochlea.lumen import GAIN_RANGE, LARGEST_OFFSET
 from logishape.cochlea.pipeline import MAPS
 from logishape.core.errors import InputError
 from logishape.core.volume import Volume
-from logishape.io import read_mask, read_ply, read_volume
+from logishape.io import is_result, read_mask, read_ply, read_volume
 from logishape.io.results import read_record
 
 PARTS = ("ct.nii.gz", "level.nii.gz", "surface.ply", *(f"{name}.nii.gz" for name in MAPS))
@@ -88,6 +88,26 @@ def read_stored(folder: str | os.PathLike[str], labels: Labels | None = None) ->
         raise InputError("surface.ply should give angle and frequency at each vertex but does not; segment again.")
     surface = ColouredSurface(vertices, faces, values["angle_degrees"], values["frequency_hz"], values.get("sd_mm"))
     return Stored(record=record, ct=ct, level=level, **maps, surface=surface)
+
+
+def results_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The folders of results that are meant: this one, those of its ears, or those of the ears of each input."""
+    place = Path(folder)
+    if not place.is_dir():
+        found = "is a file" if place.exists() else "is not there"
+        raise InputError(f"{place} should be a folder that logishape cochlea wrote but {found}; check the path.")
+    if is_result(place):
+        return (place,)
+    inside = sorted(one for one in place.iterdir() if one.is_dir() and not one.name.startswith("."))
+    results = tuple(
+        one for name in inside for one in (name, *(name / ear for ear in get_args(Side))) if is_result(one)
+    )
+    if not results:
+        raise InputError(
+            f"{place} should hold results, in itself, in left and right or in a folder for each input, but no "
+            "result.json is there; give a folder that logishape cochlea wrote."
+        )
+    return results
 
 
 def _check_same_grid(ct: Volume, level: Volume) -> None:
