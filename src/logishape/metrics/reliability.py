@@ -35,7 +35,7 @@ class Reliability:
 
     @classmethod
     def pooled(cls, curves: Iterable["Reliability"], alike: bool = True) -> "Reliability":
-        """The curve of several cases, each counting the same however many voxels it has; or, not alike, each voxel."""
+        """The curve of several cases: each counts the same however many voxels it has, or (not alike) each voxel."""
         parts = []
         for one in curves:
             share = one.counts / (one.counts.sum() if alike else 1)

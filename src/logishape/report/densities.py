@@ -43,7 +43,7 @@ def densities(stored: Stored) -> Figure:
 
 
 def learnt(stored: Stored) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The values of voxels near the fitted surface, as the appearances learn from, and how probably they are inside."""
+    """Values of voxels near the fitted surface, as appearances learn from, and how probably they are inside."""
     chosen = _learnt_from(stored)
     values, record = stored.ct.data[chosen].astype(np.float32), stored.record
     log_odds = stored.level.data[chosen] / length_of(record) + np.asarray(regions_of(record).log_odds(values))

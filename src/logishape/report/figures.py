@@ -4,20 +4,19 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from logishape.cochlea import Calibration
-from logishape.cochlea.frame import Side
 from logishape.core.errors import InputError
-from logishape.io import atomic_file, is_result
+from logishape.io import atomic_file
 from logishape.report.densities import densities
 from logishape.report.effects import effects
 from logishape.report.evolution import evolution
 from logishape.report.montage import montage
-from logishape.report.stored import Stored, read_stored
+from logishape.report.stored import Stored, read_stored, results_in
 from logishape.report.uncertainty import uncertainty
 
 OF_MAPS: dict[str, Callable[[Stored], Figure]] = {
