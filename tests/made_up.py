@@ -93,18 +93,22 @@ def _record(frame: Frame, spiral: np.ndarray, grid: Volume) -> dict:
     angle = np.arange(0, 901, 15.0)
     return {
         "format": "logishape result",
-        "version": 3,
+        "version": VERSION,
         "side": "left",
         "trusted": True,
         "verdict": "check",
         "flags": [{"name": "length", "message": REASON, "is_serious": False}],
         "quality": dict.fromkeys(("likeness", "score", "margin", "contrast", "rival_gap"), 1.0)
-        | dict.fromkeys(("surface_error_mm", "shape_surface_error_mm"), 0.05),
+        | dict.fromkeys(("surface_error_mm", "shape_surface_error_mm"), 0.05)
+        | {"map_contrast": None},
         "notes": [],
         "status": "converged",
         "parameters": {name: one | {"sd": 0.02} for name, one in fitted.items()},
         "covariance": covariance.tolist(),
-        "posterior": {"kind": "sandwich", "effective_noise_fraction": 0.1, "draws": 100, "blur": None},
+        "posterior": {
+            **{"kind": "sandwich", "effective_noise_fraction": 0.1, "draws": 100, "chains": None},
+            "blur": {"point_spread_mm": 0.13, "sections_sd_mm": 0.05, "taken_off": dict.fromkeys(NAMES, 0.01)},
+        },
         "measurements": {
             name: _measured(1.37 + 1.13 * k, 0.04) | {"unit": one.unit, "level": 0.9}
             for k, (name, one) in enumerate(QUANTITIES.items())
@@ -126,6 +130,7 @@ def _record(frame: Frame, spiral: np.ndarray, grid: Volume) -> dict:
             "bone_value": 1600.0,
             "gain": 1.0,
             "offset": 0.0,
+            "model": "mixtures",
             "inside": [one | {"mean": mean} for one, mean in zip(parts, (0.0, 300.0), strict=True)],
             "outside": [one | {"mean": mean} for one, mean in zip(parts, (1600.0, 900.0), strict=True)],
         },
@@ -141,7 +146,7 @@ def _record(frame: Frame, spiral: np.ndarray, grid: Volume) -> dict:
         "options": {
             **{"preset": "default", "reference_length": 0.1, "label_length": 0.2, "distance": "level"},
             **{"free": ["section_scale"], "num_draws": 100, "seed": 4711, "num_starts": 2, "evidence": 0.1},
-            **{"worth": 30.0, "intervals": "matched"},
+            **{"worth": 30.0, "intervals": "matched", "posterior": "laplace"},
         },
         "provenance": {
             "software": "logishape",
@@ -150,6 +155,7 @@ def _record(frame: Frame, spiral: np.ndarray, grid: Volume) -> dict:
                 **{"format": "nifti", "sha256": "0123456789abcdef" * 4, "shape": list(grid.shape)},
                 **{"spacing_mm": [0.25, 0.25, 0.25], "notes": []},
             },
+            "appearance_probability": None,
             "pose": {"from": "landmarks", **lie},
             "calibration_sha256": "fedcba9876543210" * 4,
             "time": "2024-05-06T07:08:09+00:00",
