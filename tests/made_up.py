@@ -14,6 +14,7 @@ from logishape.cochlea.frame import Frame
 from logishape.cochlea.measurements import QUANTITIES
 from logishape.cochlea.surroundings import MIDDLE
 from logishape.core.volume import Volume
+from logishape.io.results import VERSION
 from logishape.report.stored import Stored
 
 HU_AT_ORIGIN, HU_PER_MM = 400.0, np.array([150.0, -90.0, 60.0])
