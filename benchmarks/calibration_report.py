@@ -73,13 +73,19 @@ def report_class(cases: list[dict[str, Any]], words: str) -> None:
                 rows.append((name, *spread, *held))
             title = f"{what}, {way}, {len(cases)} phantoms {words}"
             print_table(title, ["", "bias", "SD", "reported SD", *(f"{level} %" for level in PAIRS)], rows, [])
+    header, rows = kinds_of(cases)
+    print_table(f"reported SD by kind of covariance, {words}", header, rows, [])
+
+
+def kinds_of(cases: list[dict[str, Any]]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Of each parameter the plain fit's actual standard deviation, and the median reported one by kind."""
     kinds = sorted({kind for case in cases for kind in case["kinds"]})
     rows = []
     for k, name in enumerate(cases[0]["names"]):
         by_kind = [[case["kinds"][kind][k] for case in cases if kind in case["kinds"]] for kind in kinds]
         error = np.array([case["estimates"]["plain"]["theta"][k] - case["truth"][k] for case in cases])
         rows.append((name, f"{np.std(error):.3f}", *(f"{np.median(column):.3f}" for column in by_kind)))
-    print_table(f"reported SD by kind of covariance, {words}", ["", "actual SD", *kinds], rows, [])
+    return ["", "actual SD", *kinds], rows
 
 
 def markdown(found: dict[str, list[dict[str, Any]]]) -> None:
@@ -111,6 +117,10 @@ def markdown(found: dict[str, list[dict[str, Any]]]) -> None:
         numbers = f"{error.mean():.3f}, {error.std():.3f} | {width:.3f}"
         others = " | ".join(held[1]) if len(held) > 1 else " | "
         print(f"| {name} | {held[0][0]} | {numbers} | {held[0][1]} | {others} |")
+    header, rows = kinds_of(next(iter(found.values())))
+    print("\n| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
 
 
 def calibration_error(cases: list[dict[str, Any]], name: str) -> float:
