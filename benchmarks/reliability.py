@@ -58,7 +58,7 @@ def draw(panels: dict[str, Curves], path: Path) -> None:
     """A reliability diagram for each truth."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3.6 * len(panels), 3.7), layout="constrained")
+    figure = Figure(figsize=(3.6 * len(panels), 4.3), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, (words, curves) in zip(axes, panels.items(), strict=True):
         panel.plot([0, 1], [0, 1], color="0.6", lw=0.8)
