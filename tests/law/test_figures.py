@@ -210,8 +210,8 @@ def test_wrong_words_are_one_sentence(out, tmp_path, stored):
     assert_one_sentence(lambda: write_figures(out, "pie"), "overlay, uncertainty")
     assert_one_sentence(lambda: figure(stored, "pie"), "choose one")
     assert_one_sentence(lambda: write_figures(out, "overlay", tmp_path / "one.pdf"), "one.pdf")
-    assert_one_sentence(lambda: write_figures(tmp_path, "overlay"), "no result.json")
-    assert_one_sentence(lambda: write_figures(tmp_path / "nowhere", "overlay"), "no result.json")
+    assert_one_sentence(lambda: write_figures(tmp_path, "overlay"), "result.json is there")
+    assert_one_sentence(lambda: write_figures(tmp_path / "nowhere", "overlay"), "is not there; check the path")
     place = tmp_path / "older"
     place.mkdir()
     (place / "result.json").write_text(json.dumps({"format": "logishape result", "version": 1}))

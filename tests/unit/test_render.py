@@ -3,7 +3,7 @@ import pytest
 from scipy import ndimage
 
 from logishape.cochlea.reformat import SHAPE, SPACING, Crop, grid_points
-from logishape.cochlea.render import render
+from logishape.cochlea.render import EDGE_MM, Rendering, Scene, render
 
 CENTRE, RADIUS = np.array([1.2, 0.0, 0.5]), 2.0
 
@@ -23,10 +23,15 @@ def ball_crop(blur_mm: float, noise: float, lumen: float = 150.0, bone: float = 
     return crop, RADIUS - np.linalg.norm(points - CENTRE, axis=1)
 
 
+def rendered(crop: Crop, levels: np.ndarray, beyond: np.ndarray) -> Rendering:
+    """The rendering of a surface whose image has its edge just there."""
+    return render(Scene(crop, levels - EDGE_MM, beyond))
+
+
 @pytest.mark.parametrize("blur_mm", [0.2, 0.35, 0.5])
 def test_the_point_spread_is_found_in_uneven_bone(blur_mm):
     crop, levels = ball_crop(blur_mm, noise=150.0)
-    found = render(crop, levels, np.zeros(len(levels), bool))
+    found = rendered(crop, levels, np.zeros(len(levels), bool))
     assert found.blur_mm == pytest.approx(blur_mm, abs=0.03)  # half of the steps in which it is tried
     clean, _ = ball_crop(blur_mm, noise=0.0)
     near = np.abs(levels) < 1.0
@@ -38,7 +43,7 @@ def test_the_point_spread_is_found_in_uneven_bone(blur_mm):
 def test_a_wrong_surface_is_told_by_what_is_left():
     crop, levels = ball_crop(0.3, noise=60.0)
     nowhere = np.zeros(len(levels), bool)
-    right, wrong = (render(crop, levels + offset, nowhere).residual for offset in (0.0, 0.2))
+    right, wrong = (rendered(crop, levels + offset, nowhere).residual for offset in (0.0, 0.2))
     assert wrong > 1.3 * right
 
 
@@ -46,7 +51,18 @@ def test_beyond_the_cut_the_image_stands_for_itself():
     crop, levels = ball_crop(0.3, noise=60.0)
     beyond = crop.points[:, 0] > 3.5
     crop.intensities[beyond] = 900.0  # soft tissue, say
-    found = render(crop, levels, beyond)
+    found = rendered(crop, levels, beyond)
     assert found.blur_mm == pytest.approx(0.3, abs=0.03)
     deep = beyond & (crop.points[:, 0] > 5.0)
     np.testing.assert_allclose(found.image[deep], 900.0, rtol=0.01)
+
+
+def test_what_was_found_before_is_looked_for_nearby():
+    crop, levels = ball_crop(0.3, noise=60.0)
+    scene = Scene(crop, levels - EDGE_MM, np.zeros(len(levels), bool))
+    whole, near = render(scene), render(scene, 0.33)
+    assert near.blur_mm == pytest.approx(whole.blur_mm, abs=0.01)
+    assert near.lumen == pytest.approx(150.0, abs=30)
+    # Bone's own brightness near the surface, as it was drawn.
+    close = np.abs(levels) < 0.5
+    np.testing.assert_allclose(near.bone[close], 2000 * (1 + 0.06 * crop.points[close, 0]), rtol=0.05)
