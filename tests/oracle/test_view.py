@@ -9,6 +9,7 @@ from logishape.cochlea import Cochlea, SegmentOptions
 from logishape.cochlea.evaluation import level_at
 from logishape.cochlea.labels import drawn_length
 from logishape.cochlea.lumen import Intensities
+from logishape.cochlea.matched import match
 from logishape.cochlea.reformat import SHAPE, SPACING, Crop, grid_points
 from logishape.cochlea.render import EDGE_MM, Scene, render, smooth
 from logishape.cochlea.search import Found
@@ -17,6 +18,7 @@ from logishape.cochlea.view import _columns, _share, most_alike, view
 from logishape.core.observation import Observation
 from logishape.inference.fit import Fit
 from logishape.inference.model import Model, State
+from logishape.posterior import ShapePosterior
 from logishape.posterior.correlation import correlation_on_lattice
 
 LUMEN, BONE, BLUR = 0.0, 2000.0, 0.3
@@ -71,6 +73,16 @@ def test_the_rendering_most_like_a_crop_is_its_own(cochlea):
     assert blur == pytest.approx(BLUR, abs=0.02)
     seen = view(found_in(cochlea, image_of(cochlea, true) + noise, true), theta, blur)
     assert np.median(np.abs(np.linalg.solve(seen.information, seen.score)) / cochlea.sd()) < 0.05  # another step
+
+
+def test_an_image_that_says_nothing_is_not_matched(cochlea):
+    found = found_in(cochlea, np.full(len(grid_points()), 700.0), cochlea.mean())
+    prior = cochlea.prior()
+    posterior = ShapePosterior(
+        *(cochlea.mean(), cochlea.mean(), np.diag(cochlea.sd() ** 2), prior.lower, prior.upper),
+        *(cochlea.parameter_names, "observed", 1.0, False),
+    )
+    assert match(found, posterior, SegmentOptions()) is None
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.5, 1.0])

@@ -39,13 +39,23 @@ class Matched(NamedTuple):
 
 
 def match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> Matched | None:
-    """The fit's parameters less the bias that blur and uneven bone give it; None where a rendering cannot be fitted.
+    """The fit's parameters less the bias that blur and uneven bone give it; None where a rendering cannot be fitted,
+    or says nothing of some parameter, as where there is no cochlea.
 
     The crop is rendered for the parameters at hand and fitted in the same way. A fit without bias would return them,
     drawn towards the prior by A^-1 P0 (m - theta); what it returns beside that is bias, and is taken off. Repeated,
     because the rendering follows the parameters; it begins where renderings resemble the crop most, and what is left
     of steps that shrink alike is extrapolated.
     """
+    try:
+        matched = _match(found, posterior, options)
+    except np.linalg.LinAlgError:
+        return None
+    return matched if matched is not None and np.all(np.isfinite(matched.misfit.response)) else None
+
+
+def _match(found: Found, posterior: ShapePosterior, options: SegmentOptions) -> Matched | None:
+    """The same, but for directions of which the image says nothing, which are an error of the solver."""
     prior, A_inverse = found.model.prior, np.asarray(posterior.covariance)
     mean, P0 = np.asarray(prior.mean), np.asarray(prior.precision)
     beyond, (theta, blur_mm) = is_beyond(found.crop.points), most_alike(found)
