@@ -75,8 +75,10 @@ def drawn(cochlea, misfit, noise, count=NUM_DRAWS):
     )
     draws = draw_cochleae(cochlea, posterior, misfit, 0, count)
     own = cochlea.calibration.table.powers
-    series = [np.polynomial.chebyshev.poly2cheb(one[::-1]) for row in draws.powers - own for one in row]
-    series = np.stack([np.pad(one, (0, own.shape[1] - len(one))) for one in series]).reshape(count, len(COLUMNS), -1)
+    size = own.shape[1]
+    plain = [np.polynomial.chebyshev.cheb2poly(one) for one in np.eye(size)]
+    basis = np.stack([np.pad(one, (0, size - len(one))) for one in plain])  # a row for each Chebyshev polynomial
+    series = (draws.powers - own)[..., ::-1] @ np.linalg.inv(basis)
     columns = [series[:, row, k] for row, k in MODES]
     return draws, np.stack(columns, axis=1), covariance
 
