@@ -229,9 +229,10 @@ def show_outcome(outcome: Any) -> None:
         if QUANTITIES[name].is_main:  # all of them are in measurements.csv
             places, unit = 2 if name == "turns" else 1, UNITS[m.unit]
             interval = "" if m.lower is None else f"{m.lower:.{places}f} to {m.upper:.{places}f}"
-            rows.append((QUANTITIES[name].words, f"{m.value:.{places}f} {unit}".strip(), interval))
+            middle = m.value if m.median is None else m.median  # as the page has it
+            rows.append((QUANTITIES[name].words, f"{middle:.{places}f} {unit}".strip(), interval))
     show_table(
-        f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "value", "90 % interval"), rows
+        f"Cochlea, {result.side} ear ({result.intensities.filling}-filled)", ("", "median", "90 % interval"), rows
     )
     typer.echo(HEADLINES[result.verdict])
     for flag in sorted(result.flags, key=lambda one: not one.is_serious):
