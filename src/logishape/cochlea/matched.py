@@ -23,7 +23,7 @@ from logishape.posterior.sandwich import score_covariance
 from logishape.shapes import FirstOrder
 
 NUM_MATCHES = 2
-BIAS_SHARE = 0.25  # of what is taken off is its SD: chosen on 37 phantoms that no study counts
+BIAS_SHARE = 0.25  # of what is taken off is its SD: chosen on phantoms that no study counts
 _SLOWEST = 0.7  # share of a step that the next one has, at most
 
 
